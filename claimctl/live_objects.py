@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, NotFound
+from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import HasMetadata, ObjectHeader
 from claimctl.wire.resources import Resource
 
@@ -124,3 +126,15 @@ async def _find(discovery: Discovery, group: str, plural: str) -> Resource[Objec
                 names = group, version, entry.name, entry.kind
                 return Resource(*names, ObjectHeader, entry.namespaced)
     return None
+
+
+def is_held(lease: Lease, now: datetime, skew_seconds: float = 0.0) -> bool:
+    """Whether the Lease has a holder that renewed it in time.
+
+    Args:
+        skew_seconds: how many seconds the holder's clock may be behind.
+    """
+    seconds = (lease.spec.lease_duration_seconds or 0) + skew_seconds
+    return bool(lease.spec.holder_identity) and now <= renewed_at(lease) + timedelta(
+        seconds=seconds
+    )

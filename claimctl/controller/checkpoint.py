@@ -1,22 +1,17 @@
 """The checkpoint in the Lease: a version up to which the leader has put everything on record.
 
-A controller that starts does not know which pods vanished before. The leader does: it has watched
-them, and the statuses of the reservations name its ghosts. So with its renewals of the Lease, it
-notes a version R for which both are true:
-
-- its caches have reached R;
-- a status of R or before names each ghost that still counts, and the leader itself has missed
-  nothing of any reserved claim.
+A controller that starts does not know which pods vanished before. The leader does. So with its
+renewals of the Lease, it notes a version R that its caches have reached, if a status of R or before
+names each ghost that still counts, and the leader has missed nothing of any reserved claim.
 
 A controller that starts lists reservations, pods and claims as they were at R and watches from
-there on. So it sees everything that has happened since then, and a release waits for no grace. If
-the API server does not have R any more (etcd compacts after five minutes), it lists as they are
-now, and the grace counts as after any start.
+there on, and a release waits for no grace. If the API server does not have R any more (etcd
+compacts after five minutes), it lists as they are now, and the grace counts as after any start.
 
 If etcd is restored from a backup, the Lease comes back with its checkpoint, and pods may run whose
-objects are lost. No time and no version in the Lease shows that. But API servers are stopped for a
-restore, and an API server refuses to watch claims from a version that is older than its own start.
-So the checkpoint counts only if it accepts that watch (``Memories.claims_listed``).
+objects are lost. Nothing in the Lease shows that. But API servers are stopped for a restore, and an
+API server refuses to watch claims from a version that is older than its own start. So the
+checkpoint counts only if it accepts that watch (``Memories.claims_listed``).
 
 The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
 """
@@ -58,10 +53,8 @@ class Checkpoints:
         self._at: float | None = None
 
     def annotations(self, lease: Lease) -> dict[str, str]:
-        """The annotation to write with a renewal; none if there is nothing new to note.
-
-        The checkpoint that the Lease has then stays. It never becomes wrong.
-        """
+        """The annotation to write with a renewal; none if there is nothing new to note: the present
+        checkpoint never becomes wrong."""
         now = self._know.clock.monotonic()
         if not lease.metadata.uid or (self._at is not None and now - self._at < INTERVAL_SECONDS):
             return {}
@@ -74,10 +67,8 @@ class Checkpoints:
         return {ANNOTATION: f"{lease.metadata.uid}/{version}"}
 
     def _snapshots(self, version: str) -> Iterator[tuple[Snapshot, frozenset[str]]]:
-        """Yield, for each reserved and allocated claim, what concerns its vanished pods.
-
-        Beside each snapshot stand the UIDs of the ghosts that a status names at ``version``.
-        """
+        """Yield, for each reserved and allocated claim, what concerns its vanished pods, and the
+        UIDs of the ghosts that a status names at ``version``."""
         caches, seen = self._know.caches, self._know.observations
         reserved: dict[ClaimKey, list[ClaimReservation]] = {}
         for reservation in caches.reservations.items():

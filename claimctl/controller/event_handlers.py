@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from claimctl.controller.caches.chains import Climber, PodKey
 from claimctl.controller.caches.chains import group_of as group_of_owner
-from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
+from claimctl.controller.caches.informers import (
+    Caches,
+    claims_of_group,
+    claims_of_pod,
+    claims_of_replica_set,
+    reserved_key,
+    workload_key,
+)
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.observations.observations import (
     Observations,
@@ -24,15 +31,15 @@ from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.facts.pods import (
-    claim_names,
     evicts_a_pod,
     is_bound,
     is_done,
     is_finished,
 )
-from claimctl.reservation.facts.references import is_pod_group
-from claimctl.reservation.facts.workloads import named_claims, observe, verdict_of
+from claimctl.reservation.facts.references import groups_in, is_pod_group
+from claimctl.reservation.facts.workloads import observe, own_annotations, verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.meta import HasMetadata
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -51,6 +58,8 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import ReplicaSet, Workload, template_of
+
+T = TypeVar("T", bound=HasMetadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +102,12 @@ class Triggers:
         self._reserved: tuple[str, frozenset[ClaimKey]] = ("", frozenset())
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
-        caches.groups.on_follow(self._follow_groups)
+        caches.groups.on_follow = self._follow_groups
         for followed in caches.informers():
             followed.on_unread(self._unread)
         for kind, informer in caches.workloads.items():
             informer.subscribe(partial(self._workload, kind))
-        caches.kinds.on_follow(self._follow)
+        caches.kinds.on_follow = self._follow
 
     def leads(self) -> bool:
         return self._leading
@@ -194,7 +203,7 @@ class Triggers:
             return
         names = {group.metadata.name for group in self._caches.groups.sharing(key)}
         for claim in filter(None, claims):
-            names |= {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
+            names |= groups_in(claim.status.reserved_for)
         for name in sorted(names):
             self._queues.groups(GroupKey(key.namespace, name))
 
@@ -203,15 +212,9 @@ class Triggers:
         if not self._leading:
             return
         self._queues.groups(GroupKey(change.namespace, change.name))
-        names = {
-            entry.resource_claim_name
-            for group in (change.old, change.new)
-            if group is not None
-            for entry in group.spec.resource_claims
-        }
-        self._enqueue(ClaimKey(change.namespace, name) for name in sorted(filter(None, names)))
-        for claim in self._caches.claims_listing(GroupKey(change.namespace, change.name)):
-            self._enqueue((ClaimKey(*claim.metadata.key),))
+        self._enqueue(_keys(claims_of_group, change))
+        listing = self._caches.claims_listing(GroupKey(change.namespace, change.name))
+        self._enqueue(ClaimKey(*claim.metadata.key) for claim in listing)
 
     def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
         name = template_of(workload).spec.group_name if workload is not None else ""
@@ -224,8 +227,7 @@ class Triggers:
         self._seen.pod_changed(change)
         if same_to_claims(change):
             return
-        names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
-        keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
+        keys = _keys(claims_of_pod, change)
         if change.new is not None and is_bound(change.new) and change.new.status.conditions:
             self._note_eviction(change.new, keys)
         if not self._leading:
@@ -267,7 +269,7 @@ class Triggers:
         """Go on with the chains of pods, one of whose owners has become known."""
         for pod in filter(None, (self._caches.pods.get(*key) for key in pods)):
             self._note_owners(pod)
-            self._enqueue(ClaimKey(pod.metadata.namespace, n) for n in sorted(claim_names(pod)))
+            self._enqueue(claims_of_pod(pod))
 
     def _note_owners(self, pod: Pod) -> None:
         """Note the claims that the workloads above the pod use, and look at those workloads."""
@@ -342,14 +344,7 @@ class Triggers:
 
     def _replica_set(self, change: Change[ReplicaSet]) -> None:
         """A ReplicaSet may make pods for the claim of a Deployment that is gone."""
-        names = {
-            name
-            for replica_set in (change.old, change.new)
-            if replica_set is not None
-            for name in named_claims(replica_set.spec.template)
-        }
-        keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
-        self._enqueue(keys, urgent=change.new is None)
+        self._enqueue(_keys(claims_of_replica_set, change), urgent=change.new is None)
 
     def ghost_changed(self, key: ClaimKey) -> None:
         """Note that what a ghost of a claim waits for has changed."""
@@ -380,6 +375,12 @@ class Triggers:
                     self._queues.claims(key)
 
 
+def _keys(claims: Callable[[T], Iterable[ClaimKey]], change: Change[T]) -> list[ClaimKey]:
+    """The claims that either version of the object names."""
+    versions = (version for version in (change.old, change.new) if version is not None)
+    return sorted({key for version in versions for key in claims(version)})
+
+
 def _arrives(change: Change[Pod]) -> bool:
     """Whether a scheduler begins to schedule the pod now."""
     old, new = change.old, change.new
@@ -400,10 +401,5 @@ def _essence(workload: Workload | None) -> Any:
     """The parts of a workload that matter to reservations; its status changes with every pod."""
     if workload is None:
         return None
-    meta = workload.metadata
-    ours = {
-        key: value
-        for key, value in (meta.annotations or {}).items()
-        if key.startswith("claimctl.io/")
-    }
+    meta, ours = workload.metadata, own_annotations(workload.metadata)
     return meta.uid, meta.deleting, ours, template_of(workload), verdict_of(workload)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claimctl.controller.caches.informers import BY_CLAIM
+from claimctl.controller.caches.informers import BY_CLAIM, claims_of_group
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.reservation.annotation import Annotated
 from claimctl.reservation.pod_groups.assess import GroupSnapshot
+from claimctl.reservation.pod_groups.lifecycle import GroupCase
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import WorkloadRef
@@ -56,23 +57,23 @@ class GroupSnapshots:
         ours = group is not None and group.made_by_claimctl
         return GroupSnapshot(
             name=key.name,
-            group=group,
+            case=GroupCase(
+                group,
+                listed=bool(self._caches.claims_listing(key)),
+                quiet=self._know.observations.group_names.quiet(key),
+                settle_seconds=self._know.rules.settle_seconds,
+            ),
             workloads=tuple(self._workloads(key)),
             owners=tuple(self._owners(group)) if group is not None else (),
             claims=tuple(self._claims.build(claim, Findings()) for claim in claims) if ours else (),
             replica_sets=tuple(self._replica_sets(claims)),
             live_pods=live,
-            listed=bool(self._caches.claims_listing(key)),
-            quiet=self._know.observations.group_names.quiet(key),
-            settle_seconds=self._know.rules.settle_seconds,
             unreadable=self._is_uncertain(key, claims),
         )
 
     def _claims_of(self, key: GroupKey, group: PodGroup) -> Iterator[ClaimKey]:
-        named = {entry.resource_claim_name for entry in group.spec.resource_claims}
-        named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
-        for name in sorted(filter(None, named)):
-            yield ClaimKey(key.namespace, name)
+        listing = (claim.metadata for claim in self._caches.claims_listing(key))
+        yield from sorted({*claims_of_group(group), *(ClaimKey(*meta.key) for meta in listing)})
 
     def _is_uncertain(self, key: GroupKey, claims: tuple[ClaimKey, ...]) -> bool:
         return self._caches.groups.unreadable_for(key) is not None or any(

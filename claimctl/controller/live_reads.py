@@ -94,7 +94,7 @@ class Findings:
 class Investigator:
     """Answers the needs of decisions. UIDs that are gone are remembered: a UID never comes back."""
 
-    def __init__(self, client: Client, pods: Informer[Pod], kinds: KindCache | None = None) -> None:
+    def __init__(self, client: Client, pods: Informer[Pod], kinds: KindCache) -> None:
         self._client = client
         self._kinds = kinds
         self._cache = pods
@@ -171,10 +171,9 @@ class Investigator:
 
     def _resource(self, reference: Reference) -> Resource[Any]:
         """The resource of a workload reference that a decision asks about."""
-        if self._kinds is not None:
-            custom = self._kinds.served(reference.api_group, reference.resource)
-            if custom is not None:
-                return custom
+        custom = self._kinds.served(reference.api_group, reference.resource)
+        if custom is not None:
+            return custom
         return WORKLOADS[reference.api_group, KINDS[reference.api_group, reference.resource]]
 
     async def _as_served(
@@ -194,14 +193,14 @@ class Investigator:
 
     async def _children(self, snapshot: Snapshot, need: ListChildren) -> tuple[str, ...] | str:
         """What is left of the objects that the workload made, by LISTs that begin now."""
-        kinds, reference = self._kinds, need.reference
-        state = kinds.of(self._resource(reference)) if kinds is not None else None
-        if kinds is None or state is None:
+        reference, resource = need.reference, self._resource(need.reference)
+        state = self._kinds.states.get((resource.group, resource.kind))
+        if state is None:
             return f"{reference.resource}.{reference.api_group} is not served"
         try:
             return await children_left(
                 self._client,
-                kinds.states,
+                self._kinds.states,
                 state,
                 snapshot.namespace,
                 reference.uid,

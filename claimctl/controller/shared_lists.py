@@ -39,12 +39,12 @@ class PodList:
         return self.uids | {item.uid for item in self.unreadable}
 
 
+@dataclass(slots=True)
 class _Flight:
     """One LIST, and how many wait for it."""
 
-    def __init__(self, task: asyncio.Task[PodList]) -> None:
-        self.task = task
-        self.waiting = 0
+    task: asyncio.Task[PodList]
+    waiting: int = 0
 
 
 class SharedLists:

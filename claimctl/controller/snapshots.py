@@ -24,8 +24,9 @@ from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.pods import is_bound, is_done
-from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
+from claimctl.reservation.facts.references import groups_in, is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
+from claimctl.reservation.facts.unreadable import may_freeze
 from claimctl.reservation.facts.workloads import (
     JudgedWorkload,
     WorkloadPhase,
@@ -288,8 +289,7 @@ class Snapshots:
         """The PodGroups of the list, of the workloads and pending pods, and those that name it."""
         if not self._know.caches.groups.followed:
             return
-        listed = claim.status.reserved_for if claim else ()
-        names = {entry.name for entry in listed if is_pod_group(entry)}
+        names = groups_in(claim.status.reserved_for if claim else ())
         names |= {holder.workload.pod_group for holder in held}
         names |= {pod.spec.group_name for pod in pending}
         groups = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
@@ -317,7 +317,7 @@ class Snapshots:
         """Whether a DowngradePlan freezes the claim: it exists and has not failed."""
         labels = None if claim is None else claim.metadata.labels or {}
         plans = self._know.caches.plans
-        if plans.unread() and self._unreadable.freezes(key.namespace):
+        if any(may_freeze(plan, key.namespace) for plan in plans.unread()):
             return True
         return any(freezes(plan, key.namespace, key.name, labels) for plan in plans.items())
 

@@ -6,12 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey, WorkloadKey
-from claimctl.reservation.facts.unreadable import (
-    claims_named,
-    may_concern,
-    may_freeze,
-    workload_named,
-)
+from claimctl.reservation.facts.unreadable import claims_named, may_concern
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, RESOURCESLICES, WORKLOADS
 from claimctl.wire.unreadable import Unreadable
@@ -30,13 +25,10 @@ class UnreadableObjects:
     def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
         """An unreadable ClaimReservation that may be the workload's; else None."""
         for item in self._caches.reservations.unread():
-            if item.may_be_in(key.namespace) and workload_named(item) in (None, key.name):
+            named = item.read("spec.workloadRef.name", str, "") or key.name
+            if item.may_be_in(key.namespace) and named == key.name:
                 return item
         return None
-
-    def freezes(self, namespace: str) -> bool:
-        """Whether an unreadable DowngradePlan may freeze the namespace."""
-        return any(may_freeze(item, namespace) for item in self._caches.plans.unread())
 
     def claims(self, unread: Unreadable) -> Iterator[ClaimKey]:
         """The claims that the object names or may concern."""

@@ -37,19 +37,14 @@ C = TypeVar("C", bound=Named, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing to do until something changes."""
-
-
-@dataclass(frozen=True, slots=True)
 class After:
-    """Reconcile again after so many seconds, even if nothing changes."""
+    """Reconcile again after so many seconds, even if nothing changes; None means not before."""
 
-    seconds: float
+    seconds: float | None
 
 
-Outcome = Done | After
-DONE, SOON = Done(), After(0.5)
+Outcome = After
+DONE, SOON = After(None), After(0.5)
 """After ``SOON``, a watch shows what another client wrote, or what this process knows already."""
 
 
@@ -62,12 +57,12 @@ class Reconciler(Protocol[C]):
     async def reconcile(self, key: C, span: Span) -> Outcome: ...
 
 
+@dataclass(slots=True)
 class Shift:
     """Tells one worker whether to take another key, and knows whether the worker is busy."""
 
-    def __init__(self) -> None:
-        self.over = False
-        self.busy = False
+    over: bool = False
+    busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +95,7 @@ class Controller(Generic[K]):
             try:
                 after = await self.reconciler.reconcile(key, span)
                 self.queue.forget(key)
-                if isinstance(after, After):
+                if after.seconds is not None:
                     self.queue.add(key, max(after.seconds, SHORTEST_WAIT))
                 outcome = "success"
             except KubeError as error:

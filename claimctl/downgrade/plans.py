@@ -15,8 +15,8 @@ from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
+from claimctl.live_objects import is_held
 from claimctl.wire.base import to_plain
-from claimctl.wire.coordination import is_held
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
     RESTORE,

@@ -37,9 +37,10 @@ async def change_list(
         Conflict: the claim has another version; read it and decide again.
         KubeError: the write failed, or its outcome is unknown (RequestTimeout).
     """
-    meta, status = claim.metadata, changes(claim.status.reserved_for, wanted)
-    return await client.merge_status(
-        resource, meta, {"allocation": None, **status} if deallocate else status, dry_run=dry_run
+    status = changes(claim.status.reserved_for, wanted)
+    patch = {"status": {"allocation": None, **status} if deallocate else status}
+    return await client.merge_patch(
+        resource, claim.metadata, patch, subresource="status", strategic=True, dry_run=dry_run
     )
 
 

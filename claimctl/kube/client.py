@@ -268,30 +268,21 @@ class Client:
         patch: Mapping[str, Any],
         *,
         subresource: str = "",
+        strategic: bool = False,
         dry_run: bool = False,
     ) -> T:
         """Change the fields in ``patch`` if the object still has the version of ``meta``.
+
+        Args:
+            strategic: merge the lists of a built-in kind by their keys; directives in the patch may
+                delete single entries.
 
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
         body, query = _under(meta, patch), self._write_query(dry_run)
-        return await self._patch(resource, meta, subresource, MERGE_PATCH, body, query)
-
-    async def merge_status(
-        self,
-        resource: Resource[T],
-        meta: ObjectMeta,
-        status: Mapping[str, Any],
-        *,
-        dry_run: bool = False,
-    ) -> T:
-        """Change a built-in kind's status, by a strategic merge patch.
-
-        Such a patch merges lists by their keys, and may delete single entries.
-        """
-        body, query = _under(meta, {"status": status}), self._write_query(dry_run)
-        return await self._patch(resource, meta, "status", STRATEGIC_MERGE_PATCH, body, query)
+        kind = STRATEGIC_MERGE_PATCH if strategic else MERGE_PATCH
+        return await self._patch(resource, meta, subresource, kind, body, query)
 
     async def apply(self, resource: Resource[T], body: Object, *, dry_run: bool = False) -> T:
         """Apply a manifest on the server's side; fields of other managers become this client's."""

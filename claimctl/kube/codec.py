@@ -16,7 +16,7 @@ import msgspec
 
 from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import Body, Wire, decode
-from claimctl.wire.meta import ListMeta, Status, WatchLine
+from claimctl.wire.meta import ListMeta, Status
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
 
@@ -145,7 +145,7 @@ async def _until(body: AsyncIterator[bytes], seconds: int) -> AsyncGenerator[byt
 
 
 class _Line(Wire, Generic[T], frozen=True, kw_only=True):
-    """A line whose object is decoded at once, as that of nearly all lines can be."""
+    """A line with its object, which is decoded at once in nearly all lines."""
 
     type: str
     object: T
@@ -170,7 +170,7 @@ def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchE
 
 def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
     """A bookmark, an error, or an object with nulls or that cannot be decoded."""
-    event = decode(line, WatchLine)
+    event = decode(line, _Line[msgspec.Raw])
     if event.type in _CHANGES:
         return _change(resource, _CHANGES[event.type], event.object)
     if event.type == "BOOKMARK":

@@ -46,21 +46,12 @@ class EventLimits:
     drain: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """The identity of an event: events with equal fields belong to one series."""
-
-    regarding: ObjectReference
-    type: str
-    reason: str
-    note: str
-    action: str
-    related: ObjectReference | None
-
-
 @dataclass(slots=True)
 class _Series:
-    """One Event on the server: how often it was recorded, and how many of those are written."""
+    """One Event on the server: how often it was recorded, and how many of those are written.
+
+    Events that are equal but for their names and times belong to one series.
+    """
 
     first_at: datetime
     last_at: datetime
@@ -101,12 +92,11 @@ class EventRecorder:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._component = component
-        self._instance = instance[:128]
+        self._ours = Event(reporting_controller=component, reporting_instance=instance[:128])
         self._limits = limits or EventLimits()
         self._buckets: LRUCache[tuple[str, str], _Bucket] = LRUCache(self._limits.series)
-        self._series: OrderedDict[_Identity, _Series] = OrderedDict()
-        self._pending: OrderedDict[_Identity, None] = OrderedDict()
+        self._series: OrderedDict[Event, _Series] = OrderedDict()
+        self._pending: OrderedDict[Event, None] = OrderedDict()
         self._wake = asyncio.Event()
         self._dropped = 0
         self._number = 0
@@ -125,21 +115,34 @@ class EventRecorder:
         # without the resourceVersion, which would make every event a new one
         about = replace(regarding, resource_version="")
         text = note if len(note) <= 1024 else f"{note[:1021]}..."
-        identity = _Identity(about, type, reason[:128], text, action[:128], related)
+        event = replace(
+            self._ours,
+            regarding=about,
+            type=type,
+            reason=reason[:128],
+            note=text,
+            action=action[:128],
+            related=related,
+        )
         now = self._clock.monotonic()
-        series = self._series.get(identity)
+        series = self._series.get(event)
         if series is not None and now - series.last_seen <= self._limits.window:
-            self._record_repeat(identity, series, now)
-        elif self._take_token(about, now):
-            self._record_first(identity, now)
+            series.count += 1
+            series.last_seen = now
+            series.last_at = self._clock.now()
+        elif not self._take_token(about, now) or not self._begin(event, now):
+            return
+        self._series.move_to_end(event)
+        self._pending[event] = None
+        self._wake.set()
 
     async def run(self) -> None:
         """Write recorded Events until cancelled."""
         while True:
             now = self._clock.monotonic()
-            due = [identity for identity in self._pending if self._due_at(identity) <= now]
-            for identity in due:
-                await self._write(identity)
+            due = [event for event in self._pending if self._due_at(event) <= now]
+            for event in due:
+                await self._write(event)
             if not due:
                 await self._wait()
 
@@ -164,96 +167,71 @@ class EventRecorder:
         bucket.tokens -= 1
         return True
 
-    def _record_first(self, identity: _Identity, now: float) -> None:
+    def _begin(self, event: Event, now: float) -> bool:
+        """Begin a series; False if too many events wait."""
         if len(self._pending) >= self._limits.pending:
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("too many events wait, new ones are dropped")
-            return
+            return False
         moment = self._clock.now()
-        self._series[identity] = _Series(moment, moment, now)
-        self._series.move_to_end(identity)
+        self._series[event] = _Series(moment, moment, now)
         if len(self._series) > self._limits.series:
             oldest, _ = self._series.popitem(last=False)
             self._pending.pop(oldest, None)
-        self._pending[identity] = None
-        self._wake.set()
+        return True
 
-    def _record_repeat(self, identity: _Identity, series: _Series, now: float) -> None:
-        series.count += 1
-        series.last_seen = now
-        series.last_at = self._clock.now()
-        self._series.move_to_end(identity)
-        self._pending[identity] = None
-        self._wake.set()
-
-    def _due_at(self, identity: _Identity) -> float:
-        series = self._series[identity]
+    def _due_at(self, event: Event) -> float:
+        series = self._series[event]
         return series.written_at + self._limits.update_every if series.written else 0.0
 
     async def _wait(self) -> None:
         self._wake.clear()
-        first = min((self._due_at(identity) for identity in self._pending), default=None)
+        first = min((self._due_at(event) for event in self._pending), default=None)
         await wait_for(self._wake, None if first is None else first - self._clock.monotonic())
 
-    async def _write(self, identity: _Identity) -> None:
-        series = self._series.get(identity)
+    async def _write(self, event: Event) -> None:
+        series = self._series.get(event)
         if series is None:
-            self._pending.pop(identity, None)
+            self._pending.pop(event, None)
             return
         count = series.count
         try:
-            await self._store(identity, series, count)
+            await self._store(event, series, count)
         except KubeError as error:
             # count it as written: an Event is not worth many retries
-            log.warning("event not written", reason=identity.reason, error=str(error))
+            log.warning("event not written", reason=event.reason, error=str(error))
         series.written = count
         series.written_at = self._clock.monotonic()
         if series.count == count:
-            self._pending.pop(identity, None)
+            self._pending.pop(event, None)
 
-    async def _store(self, identity: _Identity, series: _Series, count: int) -> None:
+    async def _store(self, event: Event, series: _Series, count: int) -> None:
         if series.stored is not None:
+            patch, meta = {"series": to_plain(series.repeats(count))}, series.stored.metadata
             try:
-                series.stored = await self._patch(series.stored, series, count)
+                series.stored = await self._client.merge_patch(EVENTS, meta, patch)
             except (NotFound, Conflict):
                 # the Event expired on the server, or another client wrote it: begin a new one
                 series.stored = None
             else:
                 return
-        series.stored = await self._create(identity, series, count)
-
-    async def _patch(self, stored: Event, series: _Series, count: int) -> Event:
-        patch, meta = {"series": to_plain(series.repeats(count))}, stored.metadata
-        return await self._client.merge_patch(EVENTS, meta, patch)
-
-    async def _create(self, identity: _Identity, series: _Series, count: int) -> Event:
-        event = self._event(identity, series, count)
         try:
-            return await self._client.create(EVENTS, event, event.metadata.namespace)
+            series.stored = await self._create(event, series, count)
         except AlreadyExists:
-            event = self._event(identity, series, count)
-            return await self._client.create(EVENTS, event, event.metadata.namespace)
+            series.stored = await self._create(event, series, count)
 
-    def _event(self, identity: _Identity, series: _Series, count: int) -> Event:
-        # the API requires a count of at least 2 in a series
-        return Event(
-            # by convention, Events about cluster-scoped objects are in the namespace 'default'
-            metadata=ObjectMeta(
-                name=self._name(identity.regarding.name),
-                namespace=identity.regarding.namespace or "default",
-            ),
+    async def _create(self, event: Event, series: _Series, count: int) -> Event:
+        # by convention, Events about cluster-scoped objects are in the namespace 'default'
+        namespace = event.regarding.namespace or "default"
+        body = replace(
+            event,
+            metadata=ObjectMeta(name=self._name(event.regarding.name), namespace=namespace),
             event_time=micro_time(series.first_at),
+            # the API requires a count of at least 2 in a series
             series=series.repeats(count) if count > 1 else None,
-            reporting_controller=self._component,
-            reporting_instance=self._instance,
-            action=identity.action,
-            reason=identity.reason,
-            regarding=identity.regarding,
-            related=identity.related,
-            note=identity.note,
-            type=identity.type,
         )
+        return await self._client.create(EVENTS, body, namespace)
 
     def _name(self, about: str) -> str:
         """A unique name, from the time and a counter."""

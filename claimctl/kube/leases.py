@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 import structlog
+from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -297,14 +298,8 @@ class LeaderElection:
         lease = self._lease
         if lease is None or self.holder != self.identity:
             return
-        now = micro_time(self._clock.now())
-        released = LeaseSpec(
-            holder_identity="",
-            lease_duration_seconds=1,
-            acquire_time=now,
-            renew_time=now,
-            lease_transitions=lease.spec.lease_transitions or 0,
-        )
+        ours = self._spec("", lease.spec.lease_transitions or 0)
+        released = replace(ours, holder_identity="", lease_duration_seconds=1)
         try:
             self._observe(await self._patch(lease, released))
         except KubeError as error:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from claimctl.kube.connection import Auth, Connection, Credentials, StaticAuth
+from claimctl.kube.connection import Auth, Connection, Credentials, Pem, StaticAuth, Tls
 from claimctl.kube.errors import ConfigError
-from claimctl.kube.tls import Pem, Tls
 from claimctl.login.in_cluster import TokenFileAuth, in_cluster
 from claimctl.login.kubeconfig import Entry, Overrides, Selection, locate, select
 from claimctl.login.plugins import exec_auth, provider_auth

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from claimctl.kube.connection import Connection, Credentials
+from claimctl.kube.connection import Connection, Credentials, Pem, Tls
 from claimctl.kube.errors import ConfigError
-from claimctl.kube.tls import Pem, Tls
 
 log = structlog.get_logger(__name__)
 

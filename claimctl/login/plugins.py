@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from claimctl.kube.connection import Credentials
+from claimctl.kube.connection import Credentials, Pem
 from claimctl.kube.errors import ConfigError
-from claimctl.kube.tls import Pem
 from claimctl.login.kubeconfig import Entry
 
 _EARLY = timedelta(seconds=30)

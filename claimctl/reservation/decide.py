@@ -158,17 +158,15 @@ def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, .
 def serves(asked: Write, write: Write | None) -> bool:
     """Whether a claim that was read live for the write ``asked`` may also be used for ``write``.
 
-    This is so if both are list writes, since the list may have to be different now. Any other
-    write must be the same; else the controller waits until the watch shows the claim.
+    The list of a list write may have to be different now. Any other write must be the same; else
+    the controller waits until the watch shows the claim.
     """
     return isinstance(write, WriteList) if isinstance(asked, WriteList) else write == asked
 
 
 def write_list(facts: Assessment, decision: Decision) -> None:
-    """Write the desired list if it differs from the present one.
-
-    This never empties the list of an allocated claim: no component would deallocate that claim.
-    """
+    """Write the desired list if it differs. This never empties the list of an allocated claim: no
+    component would deallocate that claim."""
     plan, snapshot, claim = facts.plan, facts.snapshot, facts.snapshot.claim
     assert plan is not None
     assert claim is not None
@@ -212,10 +210,7 @@ def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, 
 
 def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
     """Whether the hold leaves a list of pods while others may be bound that are not listed any
-    more.
-
-    KCM lists such a pod again. Until then, it would deallocate with the last listed pod.
-    """
+    more: until KCM lists such a pod again, it would deallocate with the last listed one."""
     if not snapshot.lists_each_pod or not snapshot.no_pods or not all(map(is_pod, left)):
         return False
     alive = snapshot.consumers.alive.items()
@@ -232,9 +227,8 @@ def _take(step: Step, decision: Decision) -> bool:
 def _lacks_tombstones(facts: Assessment) -> bool:
     """Whether tombstones have to be written before the hold is released.
 
-    KCM removes and adds a finished pod without a tombstone again and again. It does so faster than
-    claimctl can list the pods, so each write of the release would conflict. It does not so if the
-    pod's group is gone.
+    KCM removes and adds a finished pod without a tombstone, unless the pod's group is gone, faster
+    than claimctl can list the pods: each write of the release would conflict.
     """
     snapshot, pods = facts.snapshot, facts.snapshot.consumers
     if facts.plan is None or snapshot.fights or not pods.finished:
@@ -281,11 +275,9 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
 
 
 def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
-    """Keep the list in order while something blocks the release.
-
-    Keep the recorded intent while only time blocks the release. For another controller that time
-    may be over: it may be deallocating now, and needs the record to remove the finalizer.
-    """
+    """Keep the list in order while something blocks the release, and the recorded intent while only
+    time does. For another controller that time may be over: it may be deallocating now, and needs
+    the record to remove the finalizer."""
     snapshot, reasons = facts.snapshot, {blocker.reason for blocker in facts.blockers}
     if facts.on_record and reasons <= _PASSES:
         decision.step = _current_step(facts)
@@ -314,15 +306,13 @@ def _current_step(facts: Assessment) -> ReleaseStep:
 def _ended_request(facts: Assessment, decision: Decision) -> ClearReleaseRequest | None:
     """The end of a request to give the devices up: that was done, or a pod came meanwhile.
 
-    It ends before the recorded release does. Otherwise a controller that starts between the two
-    could take it for a request to give up the next allocation, too.
+    It ends before the recorded release does: a controller that starts between the two must not give
+    up the next allocation, too.
     """
     snapshot = facts.snapshot
     for retention in facts.retentions:
-        held, stops = (
-            retention.held,
-            decision.step is None or retention.action is not Action.RELEASE,
-        )
+        held, releases = retention.held, retention.action is Action.RELEASE
+        stops = decision.step is None or not releases
         failed = stops and has_begun(snapshot, held, Reason.REALLOCATED)
         if (failed or not snapshot.allocated) and held.name in snapshot.asked_to_reallocate:
             return ClearReleaseRequest(held.reservation, REALLOCATE_ANNOTATION)

@@ -6,7 +6,7 @@ MicroTime fields are strings, because the API server accepts only fractions of e
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader
@@ -34,18 +34,6 @@ def renewed_at(lease: Lease) -> datetime:
     renewed = lease.spec.renew_time
     moment = datetime.fromisoformat(renewed) if renewed else datetime.fromtimestamp(0, UTC)
     return moment.astimezone(UTC)
-
-
-def is_held(lease: Lease, now: datetime, skew_seconds: float = 0.0) -> bool:
-    """Whether the Lease has a holder that renewed it in time.
-
-    Args:
-        skew_seconds: how many seconds the holder's clock may be behind.
-    """
-    seconds = (lease.spec.lease_duration_seconds or 0) + skew_seconds
-    return bool(lease.spec.holder_identity) and now <= renewed_at(lease) + timedelta(
-        seconds=seconds
-    )
 
 
 class ObjectReference(Wire, frozen=True, kw_only=True):

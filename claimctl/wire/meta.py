@@ -150,13 +150,6 @@ class Status(Wire, frozen=True, kw_only=True):
     details: StatusDetails | None = None
 
 
-class WatchLine(Wire, frozen=True, kw_only=True):
-    """One line of a watch stream. The object is undecoded: its type depends on ``type``."""
-
-    type: str
-    object: msgspec.Raw
-
-
 def precedes(version: str, other: str) -> bool:
     """Whether ``version`` was certainly made before ``other``, even of another kind.
 

@@ -97,14 +97,8 @@ MUTANTS = (
         "add references to a claim that is being deleted",
         LIST,
         "_may_add",
-        """
-        return (
-            snapshot.claim is not None
-            and snapshot.allocated
-            and not snapshot.claim.metadata.deleting
-        )
-        """,
-        "return snapshot.claim is not None and snapshot.allocated",
+        "return snapshot.allocated and not snapshot.deleting",
+        "return snapshot.allocated",
     ),
     Mutant(
         "remove what is not known",

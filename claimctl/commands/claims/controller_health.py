@@ -18,12 +18,13 @@ from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.live_objects import is_held
 from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.text import duration
-from claimctl.wire.coordination import Lease, is_held, renewed_at
+from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import find_condition
 from claimctl.wire.resources import LEASES
 

@@ -19,6 +19,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, UnreadableObject
 from claimctl.kube.informer import Informer
+from claimctl.reservation.facts.pods import names_in
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS, REPLICASETS, read_as
@@ -44,11 +45,7 @@ class Chains:
 
     def note(self, pod: Pod, owners: Iterable[OwnerReference]) -> None:
         """Note which claims the owners use through the pod. ``above`` gives the owners."""
-        names = frozenset(
-            claim.resource_claim_name
-            for claim in pod.spec.resource_claims
-            if claim.resource_claim_name
-        )
+        names = names_in(pod.spec.resource_claims)
         for owner in owners:
             known = self._claims.get(owner.uid, frozenset())
             if not names <= known:

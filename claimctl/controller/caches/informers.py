@@ -13,8 +13,8 @@ from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.pods import claim_names, names_in
+from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
@@ -97,7 +97,8 @@ class GroupCache:
     def __init__(self, make: Callable[[], Informer[PodGroup]]) -> None:
         self._make = make
         self._informer: Informer[PodGroup] | None = None
-        self._on_follow: list[Callable[[Informer[PodGroup]], None]] = []
+        self.on_follow: Callable[[Informer[PodGroup]], None] = lambda informer: None
+        """Called with each new informer, before it runs."""
 
     @property
     def followed(self) -> bool:
@@ -111,10 +112,6 @@ class GroupCache:
     def informers(self) -> tuple[Informer[PodGroup], ...]:
         return (self._informer,) if self._informer is not None else ()
 
-    def on_follow(self, handler: Callable[[Informer[PodGroup]], None]) -> None:
-        """Call ``handler`` with each new informer, before it runs."""
-        self._on_follow.append(handler)
-
     def unreadable_for(self, key: GroupKey) -> Unreadable | None:
         """The unreadable object that is, or may be, the group; else None."""
         return self._informer.unreadable_for(key.name, key.namespace) if self._informer else None
@@ -122,8 +119,7 @@ class GroupCache:
     def follow(self) -> Informer[PodGroup]:
         """A new informer, to be run by the caller."""
         self._informer = self._make()
-        for handler in self._on_follow:
-            handler(self._informer)
+        self.on_follow(self._informer)
         return self._informer
 
     def leave(self) -> None:
@@ -157,7 +153,7 @@ class Caches:
             keep=lambda pod: slim_pod(
                 pod, self.pods.get(pod.metadata.name, pod.metadata.namespace)
             ),
-            indexes={BY_CLAIM: lambda pod: _within(pod.metadata.namespace, claim_names(pod))},
+            indexes={BY_CLAIM: claims_of_pod},
         )
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
@@ -170,11 +166,11 @@ class Caches:
             kind: informer(resource, indexes={BY_GROUP: _template_group})
             for kind, resource in WORKLOADS.items()
         }
-        self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}))
+        self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: claims_of_group}))
         self.replica_sets: Informer[ReplicaSet] = informer(
             REPLICASETS,
             keep=lambda made: made if named_claims(made.spec.template) else None,
-            indexes={BY_CLAIM: _template_claims},
+            indexes={BY_CLAIM: claims_of_replica_set},
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(
@@ -287,15 +283,20 @@ def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
     return (created.isoformat() if created else "", reservation.metadata.name)
 
 
+def claims_of_pod(pod: Pod) -> tuple[ClaimKey, ...]:
+    """The claims that the pod uses."""
+    return _within(pod.metadata.namespace, claim_names(pod))
+
+
 @lru_cache(maxsize=10_000)
 def _within(namespace: str, names: frozenset[str]) -> tuple[ClaimKey, ...]:
-    """The values of an index. The pods of a workload have equal ones."""
+    """The keys of the claims. The pods of a workload have equal ones."""
     return tuple(ClaimKey(namespace, name) for name in sorted(names))
 
 
 def _listed_groups(claim: ResourceClaim) -> Iterable[GroupKey]:
-    listed = {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
-    return (GroupKey(claim.metadata.namespace, name) for name in sorted(listed))
+    names = sorted(groups_in(claim.status.reserved_for))
+    return (GroupKey(claim.metadata.namespace, name) for name in names)
 
 
 def _template_group(workload: Workload) -> Iterable[GroupKey]:
@@ -303,14 +304,15 @@ def _template_group(workload: Workload) -> Iterable[GroupKey]:
         yield GroupKey(workload.metadata.namespace, name)
 
 
-def _group_claims(group: PodGroup) -> Iterable[ClaimKey]:
-    names = {entry.resource_claim_name for entry in group.spec.resource_claims}
-    return (ClaimKey(group.metadata.namespace, name) for name in sorted(filter(None, names)))
+def claims_of_group(group: PodGroup) -> tuple[ClaimKey, ...]:
+    """The claims that the group's spec names."""
+    return _within(group.metadata.namespace, names_in(group.spec.resource_claims))
 
 
-def _template_claims(replica_set: ReplicaSet) -> Iterable[ClaimKey]:
-    claims = named_claims(replica_set.spec.template)
-    return (ClaimKey(replica_set.metadata.namespace, claim) for claim in claims)
+def claims_of_replica_set(replica_set: ReplicaSet) -> tuple[ClaimKey, ...]:
+    """The claims that its pods use."""
+    template = replica_set.spec.template
+    return _within(replica_set.metadata.namespace, frozenset(named_claims(template)))
 
 
 def _pool(piece: ResourceSlice) -> PoolKey:

@@ -46,14 +46,11 @@ class KindCache:
         """``informers`` has the informers of all kinds; this adds and removes those of its own."""
         self._make = make
         self._informers = informers
-        self._on_follow: list[Callable[[Kind, Informer[Any]], None]] = []
+        self.on_follow: Callable[[Kind, Informer[Any]], None] = lambda kind, informer: None
+        """Called with each new informer, before it runs."""
         self.states: dict[Kind, KindState] = {}
         self.seen_unserved: Callable[[Kind], None] = lambda kind: None
         """Called when pods have an owner of a kind that the cluster did not serve."""
-
-    def on_follow(self, handler: Callable[[Kind, Informer[Any]], None]) -> None:
-        """Call ``handler`` with each new informer, before it runs."""
-        self._on_follow.append(handler)
 
     def informers(self) -> tuple[Informer[Any], ...]:
         return tuple(self._informers[kind] for kind in self.states if kind in self._informers)
@@ -64,8 +61,7 @@ class KindCache:
         informer = self._make(state.resource, state.rule)
         self.states[state.rule.key] = state
         self._informers[state.rule.key] = informer
-        for handler in self._on_follow:
-            handler(state.rule.key, informer)
+        self.on_follow(state.rule.key, informer)
         return informer
 
     def leave(self, state: KindState) -> None:
@@ -92,10 +88,6 @@ class KindCache:
         state = self.states.get(kind)
         if state is not None and state.resource is None:
             self.seen_unserved(kind)
-
-    def of(self, resource: Resource[Any]) -> KindState | None:
-        """The state of the kind of a resource."""
-        return self.states.get((resource.group, resource.kind))
 
     def served(self, group: str, plural: str) -> Resource[CustomWorkload] | None:
         """The resource of that name, if the cluster serves it."""

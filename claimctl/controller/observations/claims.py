@@ -4,46 +4,35 @@ Every age counts from the moment when this process first saw something. So neith
 other machines nor jumps of the wall clock can shorten a wait. The observations go on while another
 replica leads, so that a failover needs no wait.
 
-Unseen history. A claim may be released in two cases: this process saw every pod that used the
-present allocation, so that each vanished pod is known as a ghost; or the grace has passed since a
-pod could have vanished unseen.
+Unseen history. A claim may be released if this process saw every pod that used the present
+allocation, so that each vanished pod is known as a ghost, or if the grace has passed since a pod
+could have vanished unseen. Two versions decide it, which come from one etcd (``precedes``):
 
-- From the version of the last LIST of the pods on, the pod watch misses nothing. (After a 410, or
-  when its stream is replaced, the pods are listed again.) So a pod that vanished unseen did so
-  before that LIST ended.
-- Pods are bound to an allocation after it was made. So an allocation that was certainly made after
-  the LIST's version has no unseen history. For any other allocation, the grace must have passed
-  since that LIST.
-
-When an allocation was made is known from two sources: a version of the claim without allocation, or
-a watch event that brings the allocation, which was then made by that write. A LIST or a live GET
-that shows an allocation does not prove when it was made. So all cases (a relist of pods or claims,
-a claim that is seen late, a process that has just started) are decided by comparing two versions.
+- The version of the last LIST of the pods. From there on, the pod watch misses nothing: after a
+  gap, the pods are listed again. A watch that goes on from its last version has no gap, and a late
+  one has none either (``Informer.catch_up``).
+- The version by which the allocation was certainly made: of the claim without it, or of the watch
+  event that brings it. A LIST or a live GET that shows an allocation does not prove when it was
+  made. Pods are bound after that, so an allocation that is later than the LIST has no unseen
+  history. For any other, the grace counts from the LIST.
 
 Where pods are listed one by one, the claim's own list is a second witness. Each pod is listed
 before it is bound, each version of the claim is one watch event, and each listed pod is noted. So a
 gap in the pod watch hides no such pod, unless the watch of claims had a gap, too, and the claim has
 another version after it (``unnoticed_at``).
-
-A watch that is opened again from its last version loses nothing. Late events make no gap either:
-the last live LIST counts only after the pod cache has reached its version
-(``Informer.catch_up``), and a claim that is seen late cannot be written. Nodes matter only in one
-place: a reboot ends a ghost only if it is certainly younger than the pod's deletion.
-
-Versions of pods and claims are compared here. Both come from one etcd, unless an administrator has
-separated them with ``--etcd-servers-overrides``.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
+from typing import TypeVar
 
 from cachetools import LRUCache
-from msgspec.structs import replace
+from msgspec import structs
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import Ghosts
@@ -61,6 +50,7 @@ REMEMBERED_TIMES = 20_000
 OUT_OF_STEP_SECONDS = 5.0
 """Changes of pods and of reservations may arrive in another order within so many seconds."""
 
+T = TypeVar("T")
 _Key = tuple[str, str]
 
 REPEAT_SECONDS = 60.0
@@ -138,19 +128,14 @@ class Memories:
         _note(observed, claim, now, just_allocated=just_allocated)
 
     def missed(self, claim: ResourceClaim) -> None:
-        """Note a claim that a LIST shows changed: its list may have had pods in between.
-
-        From this version on its pods are noted again. Those that vanished before, and that the pod
-        cache did not show, did so before the last LIST of the pods.
-        """
+        """Note a claim that a LIST shows changed: its list may have had pods in between. From this
+        version on its pods are noted again."""
         if (observed := self._claims.get(ClaimKey(*claim.metadata.key))) is not None:
             observed.noted_since = claim.metadata.resource_version
             observed.unnoticed_at = self._pods_listed_at
 
     def pods_listed(self, before: str, version: str) -> None:
         """Note a LIST of all pods: pods may have come and vanished unseen before its version.
-
-        The list of a claim names such pods, if this process has noted them since before the gap.
 
         Args:
             before: the version that the pod cache had reached before; '' if none.
@@ -195,10 +180,8 @@ class Memories:
                 self.openings.known(key, "")
 
     def _history_lost(self) -> None:
-        """Forget the versions of a history that etcd has lost: later ones may be lower.
-
-        The pods are not known any more, too, until they are listed again.
-        """
+        """Forget the versions of a history that etcd has lost: later ones may be lower. The pods,
+        too, are not known until they are listed again."""
         self._pods_listed, self._pods_listed_at = "", self._clock.monotonic()
         self.openings.history_lost()
         for observed in self._claims.values():
@@ -250,7 +233,7 @@ class Memories:
     def fenced_age(self, key: ClaimKey) -> float | None:
         """Seconds since this process fenced the claim; None if it did not."""
         observed = self._claims.get(key)
-        return _age(self._clock.monotonic(), observed.fenced_at) if observed is not None else None
+        return _age(self._clock.monotonic(), observed.fenced_at, None) if observed else None
 
     def deallocated(self, written: ObjectMeta) -> None:
         if (observed := self._claims.get(ClaimKey(*written.key))) is not None:
@@ -281,9 +264,7 @@ class Memories:
     def allocated_age(self, key: ClaimKey) -> float:
         """Seconds since this process first saw the claim allocated; 0 if it is not allocated."""
         observed = self._claims.get(key)
-        if observed is None or observed.allocated_since is None:
-            return 0.0
-        return self._clock.monotonic() - observed.allocated_since
+        return _age(self._clock.monotonic(), observed.allocated_since, 0.0) if observed else 0.0
 
     def evicts(self, key: ClaimKey) -> None:
         """Note that a pod of the claim's list is evicted because of a device's taint."""
@@ -317,30 +298,25 @@ class Memories:
         """The memory of a claim. A claim that is not known counts as seen for the first time.
 
         Args:
-            pod_age: by UID of the claim's pending pods: seconds since their arrival.
+            pod_age: see ``Arrivals``.
             history_complete, done_pods: see ``Memory``.
         """
         now, key = self._clock.monotonic(), ClaimKey(*claim.metadata.key)
         observed = self._claims.get(key) or _first_observed(claim, now)
-        ages, repeats = self._status_writes(key, now)
-        return Memory(
+        return replace(
+            self.memory_without_claim(key),
             version_age=now - observed.version_since,
-            allocated_age=inf
-            if observed.allocated_since is None
-            else now - observed.allocated_since,
-            deleting_age=_age(now, observed.deleting_since) or 0.0,
+            allocated_age=_age(now, observed.allocated_since, inf),
+            deleting_age=_age(now, observed.deleting_since, 0.0),
             openings=self.openings.of(claim),
             arrivals=self.openings.arrivals(claim, pod_age or {}),
             blind_age=self._blind_age(observed, claim, now),
-            unnoticed_age=inf if observed.unnoticed_at is None else now - observed.unnoticed_at,
+            unnoticed_age=_age(now, observed.unnoticed_at, inf),
             ghost_age=dict(ghosts.ages),
             ghost_signs=dict(ghosts.signs),
             once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
-            status_age=ages,
-            due_age=self._due_age(key, now),
-            repeated_statuses=repeats,
             evicting=observed.evicting,
             history_complete=history_complete,
             done_pods=done_pods,
@@ -356,19 +332,12 @@ class Memories:
         return now - self._pods_listed_at
 
     def memory_without_claim(self, key: ClaimKey) -> Memory:
-        now = self._clock.monotonic()
-        ages, repeats = self._status_writes(key, now)
-        due = self._due_age(key, now)
-        return Memory(status_age=ages, due_age=due, repeated_statuses=repeats)
-
-    def _due_age(self, key: ClaimKey, now: float) -> dict[str, float]:
-        return {name: now - since for name, since in self._due.get(key, {}).items()}
-
-    def _status_writes(self, key: ClaimKey, now: float) -> tuple[dict[str, float], dict[str, int]]:
-        """By reservation: seconds since the last status write, and how often it was repeated."""
-        written = self._statuses.get(key, {})
-        ages = {name: now - statuses[-1][0] for name, statuses in written.items()}
-        return ages, {name: _repeats(statuses, now) for name, statuses in written.items()}
+        now, written = self._clock.monotonic(), self._statuses.get(key, {})
+        return Memory(
+            status_age={name: now - statuses[-1][0] for name, statuses in written.items()},
+            due_age={name: now - since for name, since in self._due.get(key, {}).items()},
+            repeated_statuses={name: _repeats(statuses, now) for name, statuses in written.items()},
+        )
 
 
 def _first_observed(claim: ResourceClaim, now: float) -> _Observed:
@@ -400,14 +369,14 @@ def _later(version: str, other: str) -> str:
     return version if not other or _certainly(version, other) else other
 
 
-def _age(now: float, since: float | None) -> float | None:
-    return None if since is None else now - since
+def _age(now: float, since: float | None, never: T) -> float | T:
+    return never if since is None else now - since
 
 
 def _digest(status: ClaimReservationStatus) -> int:
     """A digest of the status without the times of its conditions."""
-    conditions = (replace(condition, last_transition_time=None) for condition in status.conditions)
-    return hash(replace(status, conditions=tuple(conditions)))
+    timeless = [structs.replace(entry, last_transition_time=None) for entry in status.conditions]
+    return hash(structs.replace(status, conditions=tuple(timeless)))
 
 
 def _repeats(writes: Iterable[tuple[float, object]], now: float) -> int:
@@ -420,11 +389,8 @@ class RecordedTimes:
     """The ages of the times in reservations' statuses, by this process's clock.
 
     Another controller may have written a time by a wrong clock. If this process saw the time
-    appear, even as a standby, its age starts then. If the time is older than this process, its age
-    is taken from the wall clock.
-
-    What this process has seen takes precedence over the status: a claim that it has seen in use was
-    not idle, even if no controller led at that time and recorded it.
+    appear, even as a standby, its age starts then. Else its age is taken from the wall clock. A
+    claim that this process has seen in use was not idle, even if no status records it.
 
     Also noted is the version at which a release was requested.
     """
@@ -472,9 +438,7 @@ class RecordedTimes:
 
     def idle_age(self, reservation: ClaimReservation) -> float | None:
         """Seconds since ``idleSince``, or since the claim was last seen in use if that is less.
-
-        None if ``idleSince`` is not set, or was not seen to appear.
-        """
+        None if ``idleSince`` is not set, or was not seen to appear."""
         age = self._age(reservation, "idle")
         return None if age is None else min(age, self._since_use(reservation))
 

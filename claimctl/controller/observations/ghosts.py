@@ -1,8 +1,8 @@
-"""Ghosts: pods that vanished while their containers may still have been running.
+"""Ghosts: pods that vanished while their containers may still have been running, such as
+force-deleted pods and pods of lost nodes.
 
-Examples are force-deleted pods and pods of lost nodes: their objects are gone, but their containers
-may run on. The ledger finds ghosts in the changes of the pod cache, even while another replica
-leads. The statuses of reservations keep them over a restart.
+The ledger finds ghosts in the changes of the pod cache, even while another replica leads. The
+statuses of reservations keep them over a restart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
-from claimctl.reservation.facts.unreadable import node_of
 from claimctl.reservation.users.ghosts import has_ended
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
@@ -31,23 +30,16 @@ from claimctl.wire.unreadable import Unreadable
 
 RETENTION_SECONDS = 24 * 3600.0
 """How long a ghost without a record is remembered, in seconds, for a reservation still to come."""
-
-
 REMEMBERED_UIDS = 50_000
 """How many UIDs are remembered of pods that were done before they vanished."""
-
-
 REMEMBERED_NODES = 10_000
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 
 
 class BootIds:
-    """The last boot ID of each node, and the machine of each boot.
-
-    They are kept after the Node object is gone, because the object of a lost node may be deleted
-    before its pods.
-    """
+    """The last boot ID of each node, and the machine of each boot, also after the Node object is
+    gone: that of a lost node may be deleted before its pods."""
 
     def __init__(self) -> None:
         self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
@@ -77,10 +69,8 @@ class BootIds:
         return now != boot_id and any(machine) and machine == self._machines.get(now)
 
     def replaced(self, node_name: str, boot_id: str) -> bool:
-        """Whether the node has had another boot since this one, perhaps of another machine.
-
-        The kubelet of another machine ends no pod of the earlier one.
-        """
+        """Whether the node has had another boot since this one, perhaps of another machine, whose
+        kubelet ends no pod of the earlier one."""
         now = self.of(node_name)
         return bool(boot_id) and bool(now) and now != boot_id
 
@@ -98,12 +88,7 @@ class Ghosts:
 
 
 class GhostLedger:
-    """Ghosts by claim.
-
-    Args:
-        boots: the boot IDs of the nodes.
-        kubelets: the signs of life of the nodes.
-    """
+    """Ghosts by claim."""
 
     def __init__(self, clock: Clock, boots: BootIds, kubelets: Kubelets | None = None) -> None:
         self._clock = clock
@@ -149,7 +134,7 @@ class GhostLedger:
         """
         if pod.uid in self._done:
             return
-        node = node_of(pod)
+        node = pod.read("spec.nodeName", str, "") or ""
         ghost = ForceDeletedPod(
             uid=pod.uid,
             name=pod.name,
@@ -179,10 +164,9 @@ class GhostLedger:
                     ghosts[uid] = replace(ghost, boot_id=boot_id if same else "")
 
     def pods_listed(self, before: str) -> None:
-        """Note a LIST of all pods.
-
-        A listed pod that the cache never showed may have existed until this LIST, unless the cache
-        had reached the version of the claim that listed the pod. Its grace begins now.
+        """Note a LIST of all pods. A listed pod that the cache never showed may have existed until
+        this LIST, unless the cache had reached the version of the claim that listed the pod. Its
+        grace begins now.
 
         Args:
             before: the version that the pod cache had reached before; '' if none.
@@ -214,10 +198,7 @@ class GhostLedger:
         """Note listed pods that this process never saw: it is unknown how they ended.
 
         Usually the pod cache is late, and ``observe`` removes them again. This is called with every
-        version of a list, so that no pod is overlooked that was listed for a moment.
-
-        Args:
-            version: the version of the claim.
+        ``version`` of the claim, so that no pod is overlooked that was listed for a moment.
         """
         for reference in references:
             uid = reference.uid
@@ -353,10 +334,8 @@ class GhostLedger:
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
         """Drop the ghosts whose machine was rebooted since: their containers cannot be running.
-
-        While a reservation's status has such a ghost, the time when it was first known is kept, so
-        that its grace does not start again.
-        """
+        While a status has such a ghost, the time when it was first known is kept, so that its grace
+        does not start again."""
         ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
         now = self._clock.monotonic()
         for uid, ghost in list(ghosts.items()):

@@ -6,11 +6,10 @@ than it is: a kubelet reports its whole status as soon as it starts, and a repor
 when the cache of nodes shows it. (A kubelet reports every five minutes, too, and after changes.)
 
 A kubelet renews its Lease also while its container runtime is down. Then it ends no container, and
-its Node is not Ready: no renewal of that time counts, and none of the time before.
+its Node is not Ready: no renewal until then counts.
 
-A kubelet that was cut off hears only afterwards which pods are gone. Kube-controller-manager says
-Unknown after 50 s, and a shorter pause changes nothing in the Node. So the end of a pause in the
-renewals counts as a start, too.
+A kubelet that was cut off hears only afterwards which pods are gone, and a pause of less than 50 s
+changes nothing in the Node. So the end of a pause in the renewals counts as a start, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Everything that this process remembers beyond its caches.
 
-The informers note every change here, whether this process leads or not. The reconcilers note what
-they reconcile and what they have written. Decisions read the observations through snapshots, which
-are copies.
+The informers note every change here, whether this process leads or not, and the reconcilers what
+they reconcile and write. Decisions read the observations through snapshots, which are copies.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.pods import claim_names, is_done, is_finished, may_use
-from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.references import groups_in, pods_in
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import is_left_by_kcm
 from claimctl.wire.claims import ResourceClaim
@@ -64,11 +63,9 @@ class Observations:
             REMEMBERED, GONE_SECONDS, clock.monotonic
         )
         """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
-
-        Later a workload of that name may have been created that a late cache does not show."""
+        Later, a late cache may not show a new workload of that name."""
         self.kcm_left_dead_references = False
         """Whether kube-controller-manager was seen to leave dead pods beside other references.
-
         claimctl then does not wait for it again, until the dialect is detected again."""
         self.kcm_listed_finished_pod = False
         """Whether kube-controller-manager was seen to list a finished pod again: it may be older
@@ -80,9 +77,8 @@ class Observations:
 
     def claim_changed(self, change: Change[ResourceClaim]) -> None:
         self.claims.openings.observe(change)
-        for entry in change.old.status.reserved_for if change.old is not None else ():
-            if is_pod_group(entry):
-                self.group_names.used(GroupKey(change.namespace, entry.name))
+        for name in groups_in(change.old.status.reserved_for if change.old is not None else ()):
+            self.group_names.used(GroupKey(change.namespace, name))
         if change.new is not None:
             created = change.old is None and not change.relist
             self.claims.see(change.new, just_allocated=just_allocated(change), created=created)
@@ -94,11 +90,8 @@ class Observations:
             self.ghosts.forget(key, change.old.metadata.resource_version)
 
     def list_changed(self, change: Change[ResourceClaim], pods: Iterable[Pod]) -> None:
-        """Note what a new list of a claim says about kube-controller-manager.
-
-        Args:
-            pods: the cached pods that name the claim.
-        """
+        """Note what a new list of a claim says about kube-controller-manager; ``pods`` are the
+        cached pods that name the claim."""
         added = () if self.kcm_listed_finished_pod else _pods_added(change)
         if added and not added.isdisjoint(pod.metadata.uid for pod in pods if is_finished(pod)):
             self.kcm_listed_finished_pod = True
@@ -189,7 +182,7 @@ def _pods_added(change: Change[ResourceClaim]) -> frozenset[str]:
     if change.old is None or change.new is None or change.relist:
         return frozenset()
     before, after = change.old.status.reserved_for, change.new.status.reserved_for
-    return frozenset(entry.uid for entry in after if is_pod(entry)) - {e.uid for e in before}
+    return pods_in(after) - {entry.uid for entry in before}
 
 
 def just_allocated(change: Change[ResourceClaim]) -> bool:
@@ -212,11 +205,8 @@ def same_to_claims(change: Change[Pod]) -> bool:
 
 
 class OwnWrites:
-    """Writes of this process that the caches do not show yet.
-
-    A decision on an older version would conflict anyway. To wait for the watch saves the request,
-    and keeps one write from being counted twice.
-    """
+    """Writes of this process that the caches do not show yet. A decision on an older version would
+    conflict anyway, and one write must not be counted twice."""
 
     def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
         self._clock = clock
@@ -233,12 +223,8 @@ class OwnWrites:
         hurried: bool = False,
         last: bool = False,
     ) -> None:
-        """Note the version in the answer to a write.
-
-        Args:
-            hurried: whether the next step waits for the event of this write.
-            last: whether there is no next step.
-        """
+        """Note the version in the answer to a write. If it is ``hurried``, the next step waits for
+        its event; after the ``last`` write there is none."""
         key = (resource.plural, meta.namespace, meta.name)
         self._written[key] = (meta.resource_version, self._clock.monotonic())
         if hurried:
@@ -259,10 +245,8 @@ class OwnWrites:
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
     ) -> bool:
-        """Whether the cache is older than our last write of the object.
-
-        If so, a reconcile waits for the event of that write, and goes on as soon as it comes.
-        """
+        """Whether the cache is older than our last write of the object. If so, a reconcile waits
+        for the event of that write."""
         key = (resource.plural, namespace, name)
         written = self._written.get(key)
         if written is None:
@@ -277,11 +261,7 @@ class OwnWrites:
 
 
 class GroupNames:
-    """The time since which a PodGroup name is not in use.
-
-    Schedulers and kubelets match groups by name. So claimctl uses a name again only when no
-    scheduler's cache has the earlier group any more.
-    """
+    """The time since which a PodGroup name is not in use (see ``pod_groups.lifecycle``)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,14 +1,8 @@
-"""Since when each claim is closed to pods (see ``reservation.users.blockers``), and which pods it
-has listed.
+"""Since when each claim is closed to pods (see ``reservation.users.blockers``), which pods it has
+listed, and when pending pods came (for ``reservation.reserved_for.listing_ahead``).
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
 skip versions: after a LIST that shows another version, the claim counts as seen for the first time.
-
-The same holds for the pods that the list names: each of them is noted at the event that brings it
-(``GhostLedger.observe_list``). ``history_complete`` tells for which allocations this process has
-noted all.
-
-Listing ahead (``reservation.reserved_for.listing_ahead``) also asks when pending pods came.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.memory import Arrivals, Openings
 from claimctl.reservation.facts.pods import is_bound
-from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.references import groups_in, is_pod, is_pod_group, pods_in
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import reaches
 from claimctl.wire.pods import Pod
@@ -61,10 +55,7 @@ class OpeningsSeen:
         self._seen: dict[ClaimKey, _Seen] = {}
 
     def observe(self, change: Change[ResourceClaim]) -> None:
-        """Note one change in the cache of claims.
-
-        A claim that a watch event adds has just been created, so no entry was listed before.
-        """
+        """Note one change in the cache of claims. A claim that a watch event adds is new."""
         key, claim = ClaimKey(change.namespace, change.name), change.new
         if claim is None:
             self._seen.pop(key, None)
@@ -97,11 +88,7 @@ class OpeningsSeen:
         )
 
     def arrivals(self, claim: ResourceClaim, pod_age: Mapping[str, float]) -> Arrivals:
-        """What listing ahead needs to know. It also holds for a version that was read live.
-
-        Args:
-            pod_age: by UID of the claim's pending pods: seconds since their arrival.
-        """
+        """What listing ahead needs to know. It also holds for a version that was read live."""
         now, seen = self._clock.monotonic(), self._seen.get(ClaimKey(*claim.metadata.key))
         if seen is None or seen.uid != claim.metadata.uid:
             return Arrivals()
@@ -136,10 +123,10 @@ def _note(
     seen: _Seen, before: tuple[Reference, ...], after: tuple[Reference, ...], now: float
 ) -> None:
     """Note the entries of a version: an entry that is not listed any more has gone now."""
-    listed = _pods(after)
-    for uid in _pods(before) - listed:
+    listed = pods_in(after)
+    for uid in pods_in(before) - listed:
         seen.delisted[uid] = now
-    for name in _groups(before) - _groups(after):
+    for name in groups_in(before) - groups_in(after):
         seen.groups[name] = now
     for uid in listed:
         seen.listed.setdefault(uid, now)
@@ -151,14 +138,6 @@ def _note(
             seen.listed.pop(uid, None)
     seen.group = _last(seen.group, now, listed=any(map(is_pod_group, after)))
     seen.holder = _last(seen.holder, now, listed=not all(map(is_pod, after)))
-
-
-def _pods(references: tuple[Reference, ...]) -> frozenset[str]:
-    return frozenset(entry.uid for entry in references if is_pod(entry))
-
-
-def _groups(references: tuple[Reference, ...]) -> frozenset[str]:
-    return frozenset(entry.name for entry in references if is_pod_group(entry))
 
 
 def _last(last: float, now: float, *, listed: bool) -> float:

@@ -140,7 +140,7 @@ class ClaimReconciler:
         if write is None and snapshot.no_template:
             return _within(TEMPLATE_RETRY, decision)
         if write is None:
-            return DONE if decision.after is None else After(decision.after)
+            return After(decision.after)
         # 5. Write: at most one request. What follows from an error is in one table.
         try:
             written = await self._writer.apply(snapshot, write)

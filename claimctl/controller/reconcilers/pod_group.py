@@ -59,10 +59,10 @@ class PodGroupReconciler:
         if decision.lists:
             live = await self._know.investigator.live_pods(key.namespace)
             self._snapshots.observe(key)
-            decision = decide_about(self._snapshots.build(key, (snapshot.group, live)))
+            decision = decide_about(self._snapshots.build(key, (snapshot.case.group, live)))
         if decision.write is not None:
             return await self._carry_out(key, decision.write)
-        return DONE if decision.after is None else After(decision.after)
+        return After(decision.after)
 
     async def _carry_out(self, key: GroupKey, write: GroupWrite) -> Outcome:
         own_writes = self._know.observations.own_writes

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, Unauthorized
+from claimctl.live_objects import is_held
 from claimctl.reschedule.plan.observed import ActingController, Gate
-from claimctl.wire.coordination import Lease, is_held, renewed_at
+from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.releases import Release
 from claimctl.wire.resources import LEASES
 

@@ -236,8 +236,8 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
 def holds_step_aside(facts: Assessment) -> Reason | None:
     """Why all holds have to leave the list although the claim is held; None if they may stay.
 
-    - A pending pod finds no room in the list. The holds come back when there is room for all of
-      them, or no pod waits.
+    - A pending pod finds no room in the list. The holds come back when there is room, or no pod
+      waits.
     - Kube-controller-manager evicts the pods because of a device's taint, and a hold would bring
       each new pod to the same device.
 
@@ -245,10 +245,8 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     deleted stay, because the API accepts no new entries there.
     """
     snapshot, pods = facts.snapshot, facts.snapshot.consumers
-    listed, claim = snapshot.listed_uids, snapshot.claim
-    if snapshot.shared or claim is None or claim.metadata.deleting:
-        return None
-    if listed.isdisjoint(pods.bound):
+    listed = snapshot.listed_uids
+    if snapshot.shared or snapshot.deleting or listed.isdisjoint(pods.bound):
         return None
     if snapshot.evicts:
         return Reason.DEVICE_TAINTED
@@ -269,9 +267,8 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
 
     - A hold stays until the consumers have gone, or until it has to make room for a pod.
     - If the list has lost its hold, and needs one, the hold is added again.
-    - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one. The
-      pods keep their entries, and kube-controller-manager (KCM) deallocates with the last one.
-      With KCM up to 1.33, the hold stays until the pods are gone.
+    - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one:
+      kube-controller-manager (KCM) deallocates with the last of them (``left_to_pods``).
     - Before that, the entries go that claimctl listed ahead, and the hold stays for the binding
       time. Two such entries alone would keep the scheduler from freeing the claim for their pods.
     - A hold goes if nothing but pods that a scheduler listed is in the way. The scheduler frees a

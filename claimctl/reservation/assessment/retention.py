@@ -269,11 +269,8 @@ def _give_up_if_unreachable(
 
 
 def has_begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
-    """Whether the status records that a release of this claim for this reason has begun.
-
-    Another controller's wait may be over before ours. Without this check, two controllers that
-    wait by their own clocks would undo each other's writes.
-    """
+    """Whether the status records that a release of this claim for this reason has begun: another
+    controller's wait may be over before ours, and the two must not undo each other's writes."""
     progress, claim = held.reservation.status.release, snapshot.claim
     return (
         progress is not None

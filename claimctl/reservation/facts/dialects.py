@@ -34,23 +34,16 @@ class Dialect:
 
     def lists_each_pod(self, claim: ResourceClaim) -> bool:
         """Whether schedulers list each pod that has no PodGroup before they bind it."""
-        allocation = claim.status.allocation
-        return allocation is None or not allocation.reserved_for_any_pod
+        return not claim.is_open_to_any
 
     def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
-        """Whether schedulers bind any pod beside these entries without a write to the claim.
-
-        Then claimctl has to fence the claim before a release: only without these entries do
-        schedulers write to it.
-        """
+        """Whether schedulers bind any pod beside these entries without a write to the claim. Then
+        claimctl has to fence the claim before a release."""
         return False
 
     def unlisted_age(self, holder_age: float) -> float:
-        """Seconds since the list last admitted pods that it does not name.
-
-        Args:
-            holder_age: seconds since the list last had an entry that is no pod.
-        """
+        """Seconds since the list last admitted pods that it does not name, by the seconds since it
+        last had an entry that is no pod."""
         return inf
 
     def leaves_at_fence(self, entries: References) -> References:
@@ -75,10 +68,8 @@ class NativeDialect(Dialect):
             return Reason.ALREADY_RESERVED_FOR
         if created_for.uid != workload.uid:
             return Reason.WORKLOAD_RECREATED
-        allocation = claim.status.allocation
-        if allocation is not None and not allocation.reserved_for_any_pod:
-            return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD
-        return None
+        listed = claim.status.allocation is not None and not claim.is_open_to_any
+        return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD if listed else None
 
     def created_for(self, workload: Reference) -> Reference | None:
         return workload
@@ -97,11 +88,8 @@ class NativeDialect(Dialect):
 
 
 class PodGroupDialect(Dialect):
-    """KEP-5729: pods share the claim through their PodGroup's reference.
-
-    The workload's reference beside it is the hold. A claim that lists no group is held and released
-    as in ``hold``.
-    """
+    """KEP-5729: pods share the claim through their PodGroup's reference, beside the hold. A claim
+    that lists no group is held and released as in ``hold``."""
 
     name = "podgroup"
     groups = True

@@ -22,16 +22,16 @@ _EVICTED = "DeletionByDeviceTaintManager"
 
 def claim_names(pod: Pod) -> frozenset[str]:
     """The claims that a pod uses, from the three fields that can name one."""
-    named, status = _names_in(pod.spec.resource_claims), pod.status
+    named, status = names_in(pod.spec.resource_claims), pod.status
     if status.resource_claim_statuses:
-        named |= _names_in(status.resource_claim_statuses)
+        named |= names_in(status.resource_claim_statuses)
     if status.extended_resource_claim_status is not None:
         named |= {status.extended_resource_claim_status.resource_claim_name} - {""}
     return named
 
 
 @lru_cache(maxsize=10_000)
-def _names_in(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
+def names_in(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
     """The names in the entries. The pods of a workload have equal entries."""
     return frozenset(filter(None, (claim.resource_claim_name for claim in claims)))
 
@@ -58,19 +58,14 @@ def is_done(pod: Pod) -> bool:
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether the pod is done, was bound, and its object still exists.
-
-    kube-controller-manager may remove such a pod from a list and add it again without end.
-    """
+    """Whether the pod is done and was bound. kube-controller-manager may remove such a pod from a
+    list and add it again without end."""
     return is_done(pod) and is_bound(pod)
 
 
 def vanishes_as_ghost(last: Pod) -> bool:
-    """Whether a pod that is gone, and that was last seen as ``last``, may still use its devices.
-
-    A kubelet sets a terminal phase after the containers have stopped, and before the pod's object
-    may be removed. A bound pod that vanished without it may still be running.
-    """
+    """Whether a pod that is gone, and that was last seen as ``last``, may still use its devices: a
+    kubelet sets a terminal phase before the object of a pod that has ended may be removed."""
     return is_bound(last) and not is_done(last)
 
 
@@ -83,11 +78,8 @@ def unschedulable_since(pod: Pod) -> datetime | None:
 
 
 def is_stuck(pod: Pod) -> bool:
-    """Whether a scheduler found no node for the pod, and is not binding the pod now.
-
-    While the pod is being bound, its condition stays Unschedulable. From Kubernetes 1.35 on, the
-    pod is nominated to the node then.
-    """
+    """Whether a scheduler found no node for the pod, and is not binding the pod now: its condition
+    stays Unschedulable then, and from Kubernetes 1.35 on the pod is nominated to the node."""
     return not pod.status.nominated_node_name and unschedulable_since(pod) is not None
 
 
@@ -205,12 +197,9 @@ class Consumers:
 
     @property
     def left_listed(self) -> frozenset[str]:
-        """UIDs of several unschedulable pods that a scheduler listed and never bound.
-
-        The scheduler was killed, or the pods' node went. The scheduler frees a claim only for a pod
-        that is alone in the list (PostFilter). So these pods wait for each other for ever, unless
-        another pod uses the claim and keeps it allocated anyway.
-        """
+        """UIDs of several unschedulable pods that a scheduler listed and never bound: it was killed
+        or their node went. A scheduler frees a claim only for a pod that is alone in the list
+        (PostFilter). So these pods would wait for each other for ever."""
         if self.bound or not self.stuck or sum(map(is_pod, self.listed)) < 2:
             return frozenset()
         return frozenset({entry.uid for entry in self.listed} & self.stuck.keys()) - self.ahead
@@ -222,10 +211,8 @@ class Consumers:
 
     @property
     def shut_out(self) -> bool:
-        """Whether finished pods fill the list, so that no pending pod can be listed.
-
-        claimctl cannot remove their tombstones alone, because KCM would add the pods again.
-        """
+        """Whether finished pods fill the list, so that no pending pod can be listed: without their
+        tombstones, KCM would add the pods again."""
         if not self.full or self.bound or not self.pending:
             return False
         return all(entry.uid not in self.pending for entry in self.listed)

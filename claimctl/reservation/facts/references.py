@@ -24,7 +24,6 @@ from claimctl.wire.reservations import (
 
 LIMIT = 256
 """The most entries that the API server accepts (ResourceClaimReservedForMaxSize)."""
-
 NEAR_LIMIT = 240
 """A list with this many entries is reported as nearly full."""
 
@@ -48,6 +47,16 @@ def is_tombstone(reference: Reference) -> bool:
 
 def is_pod_group(reference: Reference) -> bool:
     return (reference.api_group, reference.resource) == POD_GROUP
+
+
+def pods_in(references: Iterable[Reference]) -> frozenset[str]:
+    """The UIDs of the pods among the entries."""
+    return frozenset(entry.uid for entry in references if is_pod(entry))
+
+
+def groups_in(references: Iterable[Reference]) -> frozenset[str]:
+    """The names of the PodGroups among the entries."""
+    return frozenset(entry.name for entry in references if is_pod_group(entry))
 
 
 def is_workload(reference: Reference) -> bool:
@@ -97,11 +106,8 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
 
 
 def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """UIDs of claimctl's holds in the list that belong to none of these reservations.
-
-    The reservation of such a hold is gone, or it is new: another controller has seen it, and these
-    reservations were read before.
-    """
+    """UIDs of claimctl's holds in the list that belong to none of these reservations: their own
+    are gone, or new, and another controller has seen them."""
     refs = [reservation.spec.workload_ref for reservation in reservations]
     named = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
     # the resource of a kind without a shipped rule is not known here

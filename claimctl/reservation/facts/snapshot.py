@@ -15,6 +15,7 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import (
     LIMIT,
     WORKLOAD_RESOURCES,
+    groups_in,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -118,11 +119,8 @@ class Held:
     reservation: ClaimReservation
     workload: WorkloadState
     withdrawn_age: float = inf
-    """Seconds since this process first saw the reservation being deleted.
-
-    Until the settle time has passed, another controller may still add the reservation's hold: its
-    cache may not show the deletion yet, and its write cannot conflict, because claimctl has not
-    written the claim for this reservation. Such a hold would be an orphan."""
+    """Seconds since this process first saw the reservation being deleted. Until the settle time has
+    passed, another controller whose cache is late may still add the reservation's hold."""
     idle_age: float | None = None
     """Seconds since the status's idleSince by this process's clock, or since this process last saw
     the claim in use if that is less; None if unknown."""
@@ -167,11 +165,8 @@ class Held:
 
     @property
     def withdrawn(self) -> bool:
-        """Whether a user deleted the reservation, directly or by removing the annotation.
-
-        Garbage collection deletes a reservation after its workload, the owner. That is no
-        withdrawal.
-        """
+        """Whether a user deleted the reservation, directly or by removing the annotation, and not
+        garbage collection after its workload, the owner."""
         meta = self.reservation.metadata
         return meta.deleting and (self.workload.exists or meta.controller() is None)
 
@@ -231,8 +226,12 @@ class Snapshot:
     @property
     def shared(self) -> bool:
         """Whether the allocation admits any pod, so that pods are not listed (KEP-5194)."""
-        allocation = self.claim.status.allocation if self.claim else None
-        return allocation is not None and allocation.reserved_for_any_pod
+        return self.claim is not None and self.claim.is_open_to_any
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the claim is being deleted. The API then accepts no new entries of its list."""
+        return self.claim is not None and self.claim.metadata.deleting
 
     @property
     def dialect(self) -> Dialect:
@@ -244,8 +243,7 @@ class Snapshot:
         """Whether kube-controller-manager (KCM) evicts the pods because of a device's taint.
 
         A hold would bring each new pod to the same device, since the scheduler looks at taints only
-        when it allocates. A ResourceSlice shows its taints. The taint of a DeviceTaintRule shows in
-        the pods that it evicts (``facts.pods.evicts_a_pod``).
+        when it allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``).
         """
         if self.memory.evicting:
             return True
@@ -287,11 +285,8 @@ class Snapshot:
 
     @property
     def shares_by_group(self) -> bool:
-        """Whether a pod may use the claim through a PodGroup, without an entry of its own.
-
-        So it is if this process saw a group in the list. A group that left the list just before
-        this process began to watch is not known; then a scheduler's cache may still show it.
-        """
+        """Whether a pod may use the claim through a PodGroup, without an entry of its own: this
+        process saw a group in the list, or one may have left it just before."""
         seen = self.memory.openings
         if self.group_listed or seen.group_age < inf:
             return True
@@ -345,10 +340,8 @@ class Snapshot:
     def stuck_since(self) -> datetime | None:
         """The time since which a pod has waited in vain for a claim without bound pods, or None.
 
-        The scheduler frees an unused claim at once for a pod that finds no node with it. A hold
-        forbids that. Why such a pod is unschedulable does not matter: its node is gone, full or
-        cordoned, the device is tainted, its binding failed, another claim of the pod is on another
-        node, or the pod has a selector of its own.
+        The scheduler frees an unused claim at once for a pod that finds no node with it, for
+        whatever reason. A hold forbids that.
 
         The time is not before the last consumer went, and not before the claim was allocated. An
         allocation that has no time yet is new: the pod for which it was made is about to be bound.
@@ -358,8 +351,8 @@ class Snapshot:
         if not self.allocated or pods.bound or not pods.stuck:
             return None
         allocation = self.claim.status.allocation if self.claim else None
-        statuses = [held.reservation.status for held in self.reservations]
         given = allocation.allocation_timestamp if allocation else None
+        statuses = [held.reservation.status for held in self.reservations]
         allocated = [given] if given else [status.allocation_time for status in statuses]
         used = [
             status.last_consumer_time
@@ -385,11 +378,8 @@ class Snapshot:
 
     @cached_property
     def group_names(self) -> frozenset[str]:
-        """The names of the PodGroups of the claim's workloads.
-
-        A pod template or a pod names the group, a status records it, or claimctl made it for a
-        workload.
-        """
+        """The names of the PodGroups of the claim's workloads: a pod template or a pod names it, a
+        status records it, or claimctl made it for a workload."""
         names, workloads = set(), set()
         for held in self.reservations:
             names |= {held.workload.pod_group, held.reservation.status.pod_group_name}
@@ -403,11 +393,8 @@ class Snapshot:
 
     @cached_property
     def own_groups(self) -> frozenset[str]:
-        """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made.
-
-        A group that claimctl made may outlive its reservation, because its workload goes on making
-        pods that name the group.
-        """
+        """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made:
+        such a group may outlive its reservation, while its workload goes on making pods."""
         made = {group.metadata.uid for group in self.groups if group.made_by_claimctl}
         return frozenset(
             entry.uid
@@ -417,10 +404,7 @@ class Snapshot:
 
     @cached_property
     def gone_groups(self) -> tuple[Reference, ...]:
-        """Listed groups of the claim's workloads whose objects are gone; KCM should remove them.
-
-        In a cluster that serves no PodGroups, there are none.
-        """
+        """Listed groups of the claim's workloads whose objects are gone; KCM should remove them."""
         if not self.dialect.groups:
             return ()
         known = {group.metadata.uid for group in self.groups}
@@ -433,23 +417,14 @@ class Snapshot:
     @cached_property
     def listed_groups(self) -> frozenset[str]:
         """The names of the PodGroups whose pods need no entry: their group is listed, or KCM will
-        list it.
-
-        From Kubernetes 1.36, if a bound pod is not listed, nor its group by name, KCM lists the
-        group, even for a finished pod. It removes a group only if the group's object is gone, and
-        writes nothing for a pod whose group does not exist. So finished pods need no tombstones
-        while their group is listed, but at the fence, which removes the group.
-        """
-        listed = frozenset(entry.name for entry in self.no_pods if is_pod_group(entry))
-        return listed | self.sharing_groups
+        list it, even for a finished pod. It removes a group only if the group's object is gone. So
+        finished pods need no tombstones while their group is listed, but at the fence."""
+        return groups_in(self.no_pods) | self.sharing_groups
 
     @property
     def too_many_finished(self) -> bool:
-        """Whether the list at a fence has no room for the tombstones of all finished pods.
-
-        Then the group has to be deleted before the claim is released: KCM writes nothing for the
-        pods of a group that does not exist.
-        """
+        """Whether the list at a fence has no room for the tombstones of all finished pods. Then the
+        group has to be deleted first: KCM writes nothing for the pods of a group that is gone."""
         tombstones = {entry.uid for entry in self.no_pods if is_tombstone(entry)}
         return len(tombstones | self.consumers.tombstones.keys()) > LIMIT
 
@@ -461,8 +436,7 @@ class Snapshot:
     @property
     def settling_left(self) -> float:
         """Seconds until every scheduler sees the claim's present version, or its deletion."""
-        deleting = self.claim is not None and self.claim.metadata.deleting
-        age = self.memory.deleting_age if deleting else self.memory.version_age
+        age = self.memory.deleting_age if self.deleting else self.memory.version_age
         return max(self.rules.settle_seconds - age, 0.0)
 
     @property

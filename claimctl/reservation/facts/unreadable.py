@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from claimctl.reservation.facts.references import is_pod_group
+from claimctl.reservation.facts.references import groups_in
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import PodResourceClaim
 from claimctl.wire.resources import (
@@ -51,16 +51,6 @@ def claims_named(unread: Unreadable) -> frozenset[str] | None:
     return frozenset(filter(None, names))
 
 
-def workload_named(reservation: Unreadable) -> str | None:
-    """The name of the workload in a ClaimReservation; None if it cannot be read."""
-    return reservation.read("spec.workloadRef.name", str, "") or None
-
-
-def node_of(pod: Unreadable) -> str:
-    """The node that a pod names, or ''."""
-    return pod.read("spec.nodeName", str, "") or ""
-
-
 def may_concern(unread: Unreadable, namespace: str, name: str, claim: ResourceClaim | None) -> bool:
     """Whether the unreadable object may concern the claim.
 
@@ -70,7 +60,7 @@ def may_concern(unread: Unreadable, namespace: str, name: str, claim: ResourceCl
     if not unread.may_be_in(namespace):
         return False
     if unread.resource.plural == PODGROUPS.plural and claim is not None:
-        listed = {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
+        listed = groups_in(claim.status.reserved_for)
         if unread.name in listed or (listed and not unread.name):
             return True
     names = claims_named(unread)
@@ -86,10 +76,8 @@ def may_freeze(plan: Unreadable, namespace: str) -> bool:
 
 
 def about_claim(unread: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
-    """The objects because of which the controller leaves the claim alone.
-
-    These are the claim itself, and ClaimReservations that certainly name it.
-    """
+    """The objects because of which the controller leaves the claim alone: the claim itself, and
+    ClaimReservations that certainly name it."""
     return tuple(
         item
         for item in unread

@@ -34,7 +34,6 @@ _RULES: Mapping[type[Any], Rule] = {
     for resource in (*WORKLOADS.values(), REPLICASETS)
 }
 """The rules of the kinds that claimctl decodes into structs of their own."""
-_OUR_PREFIX = "claimctl.io/"
 
 
 class JudgedWorkload(CustomWorkload, frozen=True, kw_only=True):
@@ -50,13 +49,16 @@ def judged(workload: CustomWorkload, rule: Rule) -> JudgedWorkload:
     verdict = judge(
         rule, encode({"metadata": meta, "spec": workload.spec, "status": workload.status})
     )
-    ours = {
-        key: value for key, value in (meta.annotations or {}).items() if key.startswith(_OUR_PREFIX)
-    }
-    slim = structs.replace(meta, annotations=ours or None, labels=None)
+    slim = structs.replace(meta, annotations=own_annotations(meta) or None, labels=None)
     return JudgedWorkload(
         api_version=workload.api_version, kind=rule.kind, metadata=slim, verdict=verdict, rule=rule
     )
+
+
+def own_annotations(meta: ObjectMeta) -> dict[str, str]:
+    """The annotations of claimctl."""
+    given = (meta.annotations or {}).items()
+    return {key: value for key, value in given if key.startswith("claimctl.io/")}
 
 
 def rule_for(workload: Workload | ReplicaSet) -> Rule:
@@ -212,11 +214,8 @@ def observe(
 
 
 def with_group_of_pods(state: WorkloadState, pods: Iterable[Pod]) -> WorkloadState:
-    """The state with the PodGroup of the workload's pods, if the pod template names none.
-
-    The Job controller makes a PodGroup for a Job, and sets it on the pods alone (WorkloadWithJob,
-    KEP-5547).
-    """
+    """The state with the PodGroup of the workload's pods, if the pod template names none: the Job
+    controller sets that of a Job on the pods alone (WorkloadWithJob, KEP-5547)."""
     if state.pod_group or not state.pod_owners:
         return state
     names = {
@@ -252,11 +251,8 @@ def named_claims(template: PodTemplateSpec) -> tuple[str, ...]:
 def orphaned_replica_sets_of(
     uid: str, claim_name: str, replica_sets: Iterable[ReplicaSet]
 ) -> tuple[str, ...]:
-    """The ReplicaSets that go on making pods for the claim although their Deployment is gone.
-
-    Either garbage collection has not deleted the ReplicaSet yet (it names the owner's UID), or the
-    Deployment was deleted with cascade=orphan (the ReplicaSet has no controller).
-    """
+    """The ReplicaSets that go on making pods for the claim although their Deployment is gone:
+    garbage collection is late, or cascade=orphan left them without a controller."""
     return tuple(
         sorted(
             replica_set.metadata.name

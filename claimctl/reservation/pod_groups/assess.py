@@ -35,10 +35,11 @@ LOOK_AGAIN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """Everything about one PodGroup name at one moment. Durations are in seconds."""
+    """Everything about one PodGroup name at one moment."""
 
     name: str
-    group: PodGroup | None
+    case: GroupCase
+    """The group, and what is known of its name; ``decide_about`` adds the rest."""
     workloads: tuple[Annotated, ...] = ()
     """The workloads whose pod templates name the group, with their reservations."""
     owners: tuple[Workload | None, ...] = ()
@@ -49,11 +50,6 @@ class GroupSnapshot:
     """The ReplicaSets whose pods use one of the claims."""
     live_pods: tuple[Pod, ...] | None = None
     """The namespace's pods by a LIST that began after the group was read; None before that."""
-    listed: bool = False
-    """Whether a claim lists a group of this name."""
-    quiet: float = 0.0
-    """Time since this process last saw the name in use."""
-    settle_seconds: float = 5.0
     unreadable: bool = False
     """Whether the group, or an object that may concern one of its claims, cannot be read."""
 
@@ -65,18 +61,11 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
         return NOTHING
     # 2. Find out which workloads ask for the group. A missing group is created at once, before its
     # pods are first scheduled. For anything else, wait for the reservations that are to come.
-    asking = tuple(_asking(snapshot.workloads))
-    group = snapshot.group
+    asking, group = tuple(_asking(snapshot.workloads)), snapshot.case.group
     if group is not None and any(workload.planned for workload in asking):
         return GroupDecision(after=RESERVATIONS_COME)
     # 3. Find out which workloads and claims still need the group, and decide.
-    case = GroupCase(
-        group=group,
-        asking=asking,
-        listed=snapshot.listed,
-        quiet=snapshot.quiet,
-        settle_seconds=snapshot.settle_seconds,
-    )
+    case = replace(snapshot.case, asking=asking)
     if group is None or not group.made_by_claimctl:
         return decide_group(case)
     live, claims = snapshot.live_pods, snapshot.claims

@@ -19,11 +19,8 @@ from claimctl.wire.reservations import FINALIZER
 
 
 def make(facts: Assessment, decision: Decision) -> None:
-    """Handle a claim that does not exist: create it, or finish deleted reservations.
-
-    A deleted reservation keeps its finalizer for the settle time, because another controller that
-    has not seen the deletion may still create the claim.
-    """
+    """Handle a claim that does not exist: create it, or finish deleted reservations, after the
+    settle time: another controller that has not seen the deletion may still create the claim."""
     snapshot = facts.snapshot
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
@@ -87,11 +84,8 @@ def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None
 
 
 def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> bool:
-    """Whether the list has no reference of this reservation, and its work on the claim is done.
-
-    That is so if another reservation holds the claim, if this one never held it, or if another
-    component will deallocate it.
-    """
+    """Whether the list has no reference of this reservation, and its work on the claim is done:
+    another one holds the claim, this one never did, or another component will deallocate it."""
     snapshot = facts.snapshot
     if not snapshot.allocated:
         return not facts.finalizer_left

@@ -56,14 +56,9 @@ def is_fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """The next step for an allocated claim for which the caches show no blocker.
-
-    Args:
-        own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
-    """
-    claim = snapshot.claim
-    assert claim is not None
-    version, deleting = claim.metadata.resource_version, claim.metadata.deleting
+    """The next step for a claim for which the caches show no blocker (``own``: ``Assessment``)."""
+    assert snapshot.claim is not None
+    version, deleting = snapshot.claim.metadata.resource_version, snapshot.deleting
     # 1. Which step is it? A fence comes first where pods may be bound without a write to the claim,
     # and where entries that claimctl listed ahead have to go. After it, or after the claim's
     # deletion, the claim settles. (A claim whose group has left the list is closed, too: PostFilter
@@ -134,8 +129,7 @@ def is_proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
     seen = all(ghost.node_name for ghost in snapshot.ghosts)
     ended = memory.done_pods | pods.finished.keys() | pods.dropped.keys()
     all_ended = all(_may_go(entry, own, ended) for entry in snapshot.references)
-    one_by_one = snapshot.one_by_one
-    return one_by_one and watched and seen and not pods.pending and all_ended
+    return snapshot.one_by_one and watched and seen and not pods.pending and all_ended
 
 
 def _may_go(reference: Reference, own: frozenset[str], gone: frozenset[str] | set[str]) -> bool:
@@ -174,19 +168,16 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
     """Remove claimctl's holds from a list that other clients hold, too; theirs stay.
 
     The claim stays allocated. The client that removes the last entry also deallocates. claimctl
-    leaves only when nothing else blocks the release. Entries of existing pods stay until the pods
-    are deleted: without our hold, KCM would remove and re-add finished pods in a loop. Entries of
-    pending pods that claimctl listed ahead go first. Then the binding time blocks the release, and
-    the hold keeps the claim allocated meanwhile.
+    leaves only when nothing else blocks the release, and no entry of an existing pod is left:
+    without our hold, KCM would remove and re-add finished pods in a loop. Entries of pending pods
+    that claimctl listed ahead go first, and the binding time blocks the release then.
     """
-    claim = snapshot.claim
-    assert claim is not None
+    assert snapshot.claim is not None
     others = tuple(entry for entry in snapshot.no_pods if is_foreign(entry, own))
     held = len(others) < len(snapshot.no_pods)
-    one_by_one = snapshot.one_by_one
-    if not others or not held or not one_by_one or claim.metadata.deleting:
+    if not others or not held or not snapshot.one_by_one or snapshot.deleting:
         return Step()
-    version, live = claim.metadata.resource_version, snapshot.live
+    version, live = snapshot.claim.metadata.resource_version, snapshot.live
     if live is None:
         return Step(needs=(ListLivePods(version),))
     pods = snapshot.table_of(live.pods)

@@ -1,7 +1,4 @@
-"""Compute the desired list of a claim (``status.reservedFor``) from claim, pods and holds.
-
-Entries that stay keep their order.
-"""
+"""Compute the desired list of a claim from claim, pods and holds. Entries keep their order."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from dataclasses import dataclass, field
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.references import (
     LIMIT,
+    groups_in,
     is_pod,
-    is_pod_group,
     is_tombstone,
     is_workload,
 )
@@ -67,11 +64,8 @@ class _Draft:
         self.tombstones = self.pods.tombstones if self.pods.finished else {}
 
     def _has_holder(self) -> bool:
-        """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes.
-
-        So it is if the list has a hold, if this write can add one, or if the list has the
-        tombstone of a finished pod.
-        """
+        """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes: the
+        list has a hold, this write can add one, or the list has a finished pod's tombstone."""
         snapshot, finished = self.snapshot, self.pods.finished
         listed = snapshot.listed_uids
         if listed & self.holds.keep.keys():
@@ -181,7 +175,7 @@ class _Draft:
         # a kubelet refuses these pods when a plan has taken their PodGroup out of the list: the
         # bound ones, and those that a scheduler may bind because the group is still listed
         pods, given_up = self.pods, self.holds.given_up.uids
-        listed = {entry.name for entry in self.snapshot.no_pods if is_pod_group(entry)}
+        listed = groups_in(self.snapshot.no_pods)
         due = {
             uid: pod.reference
             for uid, name in pods.groups.items()
@@ -232,6 +226,4 @@ def is_left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
 
 def _may_add(snapshot: Snapshot) -> bool:
     """Whether the API accepts new entries: the claim is allocated and not being deleted."""
-    return (
-        snapshot.claim is not None and snapshot.allocated and not snapshot.claim.metadata.deleting
-    )
+    return snapshot.allocated and not snapshot.deleting

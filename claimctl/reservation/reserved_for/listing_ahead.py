@@ -5,14 +5,12 @@ pod. If many pods share a claim, these writes conflict. The scheduler tries each
 then it fails at the pod (SchedulerError) and tries it again after a back-off of a second or more.
 If it finds the pod listed at the beginning of a scheduling cycle, it writes nothing.
 
-A pod's first cycle begins less than a millisecond after the scheduler has seen the pod, so claimctl
-is always too late for it: the scheduler would add the pod a second time and be refused (Duplicate
-value), which costs the pod a back-off. So claimctl lists a pod when the scheduler has failed at it:
-then that cycle has ended, and the next one finds the pod listed.
+For a pod's first cycle, claimctl is always too late: the scheduler would add the pod a second time
+and be refused (Duplicate value), which costs the pod a back-off. So claimctl lists a pod when the
+scheduler has failed at it: then that cycle has ended, and the next one finds the pod listed.
 
 In a crowd, claimctl lists all pods at once. There most of the scheduler's writes fail in any case,
-and one refusal costs less than five conflicts. The conflicts of a crowd keep the API server so busy
-that claimctl's own writes would come too late for the next cycles.
+one refusal costs less than five conflicts, and a busy API server would make claimctl's writes late.
 
 An entry that another client removes is not added again: the scheduler removes the entry of a pod
 that it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a pod that its cache
@@ -50,12 +48,11 @@ def pods_to_list(
     """The entries of the pods to list ahead, the oldest pods first.
 
     Args:
-        owners: UIDs of the controllers whose pods may be listed, because their workload's hold is
-            in the desired list.
+        owners: UIDs of the controllers whose pods may be listed, beside their workload's hold.
         listed: the entries of the desired list without these pods, by UID.
     """
-    claim, rules, pending = snapshot.claim, snapshot.rules, snapshot.consumers.pending
-    if claim is None or not snapshot.allocated or claim.metadata.deleting:
+    rules, pending = snapshot.rules, snapshot.consumers.pending
+    if not snapshot.allocated or snapshot.deleting:
         return ()
     if not owners or not rules.list_ahead or snapshot.frozen or not snapshot.lists_each_pod:
         return ()

@@ -142,10 +142,8 @@ def shorten(message: str) -> str:
 
 
 def _sentence(reason: str, spec: ClaimReservationSpec) -> str:
-    """The reason as a sentence that names the objects of the reservation.
-
-    Another version of claimctl may have written a reason that is unknown here.
-    """
+    """The reason as a sentence that names the objects of the reservation; '' for a reason that
+    another version of claimctl has written."""
     if reason not in _REASONS:
         return ""
     return _ADVICE.get(Reason(reason), "").format(
@@ -300,12 +298,9 @@ def _released_state(
 
 
 def _releasing_state(decision: Decision, before: Condition | None) -> Condition:
-    """The condition Released of a release that waits.
-
-    Private blockers are reported only if there are no others. If another controller has reported
-    that only steps of the release protocol are left, its message stays; else both controllers
-    would overwrite each other.
-    """
+    """The condition Released of a release that waits. Private blockers are reported only if there
+    are no others, and not over the message of another controller that is further: two controllers
+    must not overwrite each other."""
     public = [blocker for blocker in decision.blockers if not blocker.private]
     further = before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
     if before and further and decision.step is not None and decision.blockers and not public:

@@ -27,10 +27,8 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 
 MOMENT = 1.0
 """Seconds in which more may change that the same status can tell."""
-
 NOTHING_YET = 5.0
 """Seconds to wait before a status tells that the claim is not allocated yet."""
-
 CONTESTED_SECONDS = 30.0
 """Least time in seconds between two writes of a status that another client keeps overwriting."""
 
@@ -67,11 +65,8 @@ def decide_statuses(facts: Assessment, decision: Decision) -> None:
 
 
 def _is_last(facts: Assessment, status: ClaimReservationStatus) -> bool:
-    """Whether no decision follows from the status: it only reports a hold that stays.
-
-    A status that another controller needs for a release, or from which a time counts, is looked at
-    again.
-    """
+    """Whether no decision follows from the status: it only reports a hold that stays, and no time
+    counts from it."""
     if facts.phase is not Phase.KEPT or not facts.held or len(facts.retentions) != 1:
         return False
     current = facts.retentions[0].held.reservation.status
@@ -155,11 +150,8 @@ def _may_wait(
 def desired_status(
     facts: Assessment, decision: Decision, retention: RetentionDecision
 ) -> ClaimReservationStatus:
-    """The whole status. A time in it changes only when its event happens again.
-
-    Another controller's clock may have set a time. A time that seems wrong stays; else two
-    controllers would correct each other for ever.
-    """
+    """The whole status. A time in it changes only when its event happens again. One that seems
+    wrong stays; else two controllers would correct each other for ever."""
     snapshot, held = facts.snapshot, retention.held
     reservation, old = held.reservation, held.reservation.status
     claim, now = snapshot.claim, snapshot.now.replace(microsecond=0)
@@ -198,11 +190,8 @@ def desired_status(
 def _progress(
     facts: Assessment, decision: Decision, retention: RetentionDecision
 ) -> ReleaseProgress | None:
-    """The progress of the release, recorded in each reservation that releases the claim.
-
-    The record stays after the deallocation until the claim has lost its finalizer: it shows
-    another controller who deallocated.
-    """
+    """The progress of the release, recorded in each reservation that releases the claim. It stays
+    until the claim has lost its finalizer: it shows another controller who deallocated."""
     old, step = retention.held.reservation.status.release, decision.step
     if facts.finalizer_left:
         return old

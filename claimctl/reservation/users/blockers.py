@@ -12,8 +12,7 @@ A claim is open to a pod if the list has one of these:
 
 So a pending pod counts as a consumer, whatever the reason of the release, until the binding time
 has passed since this process first saw the claim closed to the pod (by the fence, or by the claim's
-deletion). The time starts again with each process and after each gap in its watch. So it needs no
-wall clock, and does not depend on the age of the pod.
+deletion). The time starts again with each process and after each gap in its watch.
 
 claimctl takes out entries that it listed ahead, and those of several unschedulable pods that
 schedulers listed and never bound (``left_listed``). Such a pod may be in a scheduling cycle,
@@ -32,6 +31,7 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
     describe,
+    groups_in,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -111,10 +111,8 @@ def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def binding_left(snapshot: Snapshot, pod: Pod) -> float:
-    """Seconds for which a scheduler may still bind a pending pod without a write to the claim.
-
-    From the claim's deletion on, schedulers begin to schedule no pod with it, listed or not.
-    """
+    """Seconds for which a scheduler may still bind a pending pod without a write to the claim. From
+    the claim's deletion on, schedulers begin to schedule no pod with it, listed or not."""
     age = max(closed_age(snapshot, pod), snapshot.memory.deleting_age)
     return max(binding_seconds(snapshot, pod) - age, 0.0)
 
@@ -145,10 +143,7 @@ def is_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
     if pod.metadata.uid in snapshot.listed_uids or snapshot.admits_unlisted:
         return True
-    group = pod.spec.group_name
-    return bool(group) and any(
-        is_pod_group(entry) and entry.name == group for entry in snapshot.no_pods
-    )
+    return pod.spec.group_name in groups_in(snapshot.no_pods) - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +169,7 @@ def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Use
     binding: dict[str, tuple[Pod, float]] = {}
     yielding = _yielding(reason, consumers)
     out = entries_to_take_out(snapshot, reason, consumers)
-    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    deleting = snapshot.deleting
     for uid, pod in consumers.pending.items():
         if uid not in yielding:
             using.append(pod)
@@ -201,27 +196,21 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     deallocate the claim (PostFilter). If such a pod is bound nevertheless during the wait after the
     fence, kube-controller-manager lists it again.
     """
-    claim = snapshot.claim
     held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
-    if claim is None or claim.metadata.deleting or not held:
+    if snapshot.deleting or not held:
         return frozenset()
     return consumers.removable & _yielding(reason, consumers)
 
 
 def blockers(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Iterator[Blocker]:
-    """All blockers of a release for ``reason``, from the caches.
-
-    Args:
-        own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
-    """
+    """All blockers of a release for this reason, by the caches. For ``own`` see ``Assessment``."""
     yield from users(snapshot, reason, snapshot.consumers)
     yield from ghost_blockers(snapshot)
     yield from unseen_history(snapshot)
     if foreign := [entry for entry in snapshot.no_pods if is_foreign(entry, own)]:
         text = f"the list has entries that claimctl does not own: {listed(map(describe, foreign))}"
         yield Blocker(Reason.UNKNOWN_REFERENCES, text)
-    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
-    if snapshot.group_listed and not deleting and snapshot.too_many_finished:
+    if snapshot.group_listed and not snapshot.deleting and snapshot.too_many_finished:
         yield no_room_for_finished()
     yield from against_release(snapshot.unreadable)
 

@@ -77,11 +77,8 @@ def fixed_grace(reservations: Iterable[Held]) -> float:
 
 
 def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
-    """A blocker while a withdrawn reservation's grace, longer than all others, still counts.
-
-    A pod may vanish under the longest grace just before the reservation with that grace is
-    withdrawn.
-    """
+    """A blocker while a withdrawn reservation's grace, longer than all others, still counts: a pod
+    may vanish under it just before the reservation is withdrawn."""
     others = [other for other in snapshot.reservations if other.name != held.name]
     if not others or not snapshot.allocated or any(_covers(other, held) for other in others):
         return None
@@ -184,11 +181,8 @@ def unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
 
 
 def all_on_record(snapshot: Snapshot, recorded: frozenset[str]) -> bool:
-    """Whether the statuses tell a controller that starts now all that this process has seen.
-
-    Args:
-        recorded: UIDs of the ghosts in the statuses.
-    """
+    """Whether the statuses, which record the ghosts of these UIDs, tell a controller that starts
+    now all that this process has seen."""
     missed = next(unseen_history(snapshot), None)
     return missed is None and present_ghosts(snapshot).keys() <= recorded
 

@@ -33,11 +33,8 @@ from claimctl.wire.reservations import FINALIZER
 
 
 def leaves_to_group(snapshot: Snapshot) -> bool:
-    """Whether all reservations are withdrawn and leave the claim to a listed group, by the caches.
-
-    A pod of the group is bound, or the hold has left already. claimctl's finalizer of the group may
-    still be there.
-    """
+    """Whether all reservations are withdrawn and leave the claim to a listed group, by the caches:
+    a pod of the group is bound, or the hold has left already."""
     if not snapshot.reservations or not all(held.withdrawn for held in snapshot.reservations):
         return False
     if not present_groups(snapshot):
@@ -75,22 +72,17 @@ def running_groups(snapshot: Snapshot, consumers: Consumers) -> tuple[Reference,
 
 def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
     """The listed PodGroups that exist; none unless the claim is allocated and stays."""
-    claim = snapshot.claim
-    if claim is None or not snapshot.allocated or claim.metadata.deleting:
-        return ()
-    if snapshot.shared or not snapshot.dialect.groups:
+    stays = snapshot.allocated and not snapshot.deleting
+    if not stays or snapshot.shared or not snapshot.dialect.groups:
         return ()
     uids = {group.metadata.uid for group in snapshot.groups}
     return tuple(entry for entry in snapshot.no_pods if is_pod_group(entry) and entry.uid in uids)
 
 
 def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
-    """Remove claimctl's holds from a claim that ``is_left_to_group``.
+    """Remove claimctl's holds from a claim that ``is_left_to_group`` (``own``: ``Assessment``).
 
     The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
-
-    Args:
-        own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
     """
     # 1. The list still has a hold.
     holds = {entry.uid for entry in snapshot.no_pods if entry.uid in own}

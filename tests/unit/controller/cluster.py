@@ -107,7 +107,7 @@ def knowledge(made: Server, caches: Caches, dialect: str) -> Knowledge:
     return Knowledge(
         caches=caches,
         observations=Observations(clock),
-        investigator=Investigator(made.client, caches.pods),
+        investigator=Investigator(made.client, caches.pods, caches.kinds),
         clock=clock,
         rules=Rules(dialect=dialect),
     )

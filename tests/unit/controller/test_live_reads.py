@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import yaml
 
+from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.kube.client import Client
@@ -45,6 +46,9 @@ from tests.support.spoiling import Spoiling
 RESERVATIONS = Path(__file__).parents[3] / "crds/claimreservations.claimctl.io.yaml"
 
 
+NO_KINDS = KindCache(cast("Any", None), {})
+
+
 def snapshot(memory: Memory | None = None) -> Snapshot:
     return Snapshot(
         now=NOW, namespace=NAMESPACE, name=CLAIM, claim=claim(), memory=memory or Memory()
@@ -56,7 +60,7 @@ async def investigating(*, following: bool = False) -> AsyncIterator[tuple[Serve
     made = server()
     pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
     follows = asyncio.create_task(pods.run()) if following else None
-    yield made, Investigator(made.client, pods)
+    yield made, Investigator(made.client, pods, NO_KINDS)
     if follows is not None:
         follows.cancel()
         await asyncio.gather(follows, return_exceptions=True)
@@ -145,7 +149,7 @@ async def investigating_unreadable() -> AsyncIterator[tuple[Server, Investigator
     made.client = Client(spoilt, LoopClock(NOW), rng=Random(0))
     pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
     follows = asyncio.create_task(pods.run())
-    yield made, Investigator(made.client, pods), spoilt
+    yield made, Investigator(made.client, pods, NO_KINDS), spoilt
     follows.cancel()
     await asyncio.gather(follows, return_exceptions=True)
 

@@ -33,7 +33,7 @@ def snapshots(caches: Caches, clock: HandClock) -> Snapshots:
     knowledge = Knowledge(
         caches=caches,
         observations=Observations(clock),
-        investigator=Investigator(made.client, caches.pods),
+        investigator=Investigator(made.client, caches.pods, caches.kinds),
         clock=clock,
         rules=Rules(),
     )
@@ -99,7 +99,7 @@ async def seen(plural: str, name: str, *path: str) -> Snapshot:
     knowledge = Knowledge(
         caches=caches,
         observations=Observations(clock),
-        investigator=Investigator(made.client, caches.pods),
+        investigator=Investigator(made.client, caches.pods, caches.kinds),
         clock=clock,
         rules=Rules(dialect="podgroup"),
     )

@@ -11,7 +11,6 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
-    DOWNGRADEPLANS,
     JOBS,
     NODES,
     PODS,
@@ -91,21 +90,3 @@ async def test_the_workloads_that_an_unreadable_object_may_concern(
 ) -> None:
     objects = UnreadableObjects(await filled(furnished()))
     assert [key.name for key in objects.workloads(found)] == ["train"] * concerned
-
-
-@pytest.mark.parametrize(
-    ("raw", "frozen"),
-    [
-        pytest.param(b'{"spec":{"namespaces":["default"]}}', ["default"], id="it names one"),
-        pytest.param(b'{"spec":{"namespaces":[]}}', ["default", NAMESPACE], id="it names none"),
-        pytest.param(UNREADABLE, ["default", NAMESPACE], id="what it names cannot be read"),
-    ],
-)
-async def test_the_namespaces_that_an_unreadable_plan_may_freeze(
-    raw: bytes, frozen: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caches = await filled(furnished())
-    plan = unreadable(DOWNGRADEPLANS, "", "claimctl", raw)
-    monkeypatch.setattr(caches.plans, "unread", lambda: (plan,))
-    objects = UnreadableObjects(caches)
-    assert [each for each in ("default", NAMESPACE) if objects.freezes(each)] == frozen

@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 from aiohttp import client_exceptions, http_exceptions, web
 
-from claimctl.kube.connection import Connection, Credentials, StaticAuth
+from claimctl.kube.connection import Connection, Credentials, Pem, StaticAuth, Tls
 from claimctl.kube.errors import (
     BadAnswer,
     ConfigError,
@@ -27,7 +27,6 @@ from claimctl.kube.errors import (
     Unauthorized,
     Unreachable,
 )
-from claimctl.kube.tls import Pem, Tls
 from claimctl.kube.transport import TRANSPORT_ERRORS, HttpTransport, map_error
 from claimctl.login.plugins import FetchedAuth
 from claimctl.wire.seams import Response

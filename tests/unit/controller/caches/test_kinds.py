@@ -24,7 +24,7 @@ def cache() -> tuple[KindCache, dict[Any, Any], list[Any]]:
         return SimpleNamespace(synced=False, trouble=None)
 
     made = KindCache(informer, informers)
-    made.on_follow(lambda kind, informer: told.append(kind))
+    made.on_follow = lambda kind, informer: told.append(kind)
     return made, informers, told
 
 
@@ -55,7 +55,7 @@ def test_a_resource_is_found_by_its_name_while_its_kind_is_served() -> None:
     kinds.follow(KindState(RULE, THINGS))
     assert kinds.served("x.io", "things") == THINGS
     assert kinds.served("x.io", "others") is None
-    assert kinds.of(THINGS) == KindState(RULE, THINGS)
+    assert kinds.states.get(KIND) == KindState(RULE, THINGS)
     kinds.leave(KindState(RULE, problem="gone"))
     assert kinds.served("x.io", "things") is None
     assert kinds.informers() == ()

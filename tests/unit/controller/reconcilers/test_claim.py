@@ -96,7 +96,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     knowledge = Knowledge(
         caches=caches,
         observations=observations,
-        investigator=Investigator(made.client, caches.pods),
+        investigator=Investigator(made.client, caches.pods, caches.kinds),
         clock=clock,
         rules=Rules(dialect="hold"),
     )

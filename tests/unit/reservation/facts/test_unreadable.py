@@ -22,7 +22,6 @@ from claimctl.reservation.facts.unreadable import (
     claims_named,
     may_concern,
     may_freeze,
-    workload_named,
 )
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.reservations import ReleaseProgress
@@ -156,11 +155,6 @@ def test_a_plan_that_cannot_be_read_freezes_all_that_it_may_mean(
     plan: Unreadable, freezes: bool
 ) -> None:
     assert may_freeze(plan, NAMESPACE) == freezes
-
-
-def test_whose_a_reservation_is_may_be_readable_by_itself() -> None:
-    assert workload_named(bad(CLAIMRESERVATIONS, spec={"workloadRef": {"name": "x"}})) == "x"
-    assert workload_named(bad(CLAIMRESERVATIONS, spec={"workloadRef": 5})) is None
 
 
 BLOCKERS = [

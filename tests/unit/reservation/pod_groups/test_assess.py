@@ -19,11 +19,13 @@ from claimctl.reservation.pod_groups.assess import (
 )
 from claimctl.reservation.pod_groups.lifecycle import (
     DropGroup,
+    GroupCase,
     GroupDecision,
     GuardGroup,
     MakeGroup,
 )
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import (
     Pod,
     PodResourceClaim,
@@ -125,9 +127,10 @@ def withdrawn(*pods: Pod) -> Snapshot:
     )
 
 
-def seen(**facts: Any) -> GroupSnapshot:
+def seen(group: PodGroup | None = OURS, **facts: Any) -> GroupSnapshot:
     """A group of a Job that has ended, whose claim is free."""
-    ended = GroupSnapshot("train", OURS, owners=(job(ended=True),), claims=(free(),), quiet=10.0)
+    case = GroupCase(group, quiet=10.0)
+    ended = GroupSnapshot("train", case, owners=(job(ended=True),), claims=(free(),))
     return replace(ended, **facts)
 
 
