@@ -32,9 +32,8 @@ async def children_left(
     UID, so the workload may be gone.
 
     Args:
-        orphans_with: the name of the claim, for a workload that is gone or being deleted. A
-            deletion with cascade=orphan leaves children without a controller, before the workload
-            is gone; of these, the ones count that name the claim.
+        orphans_with: the name of the claim, for a workload that is gone or being deleted. Of the
+            children that cascade=orphan leaves without a controller, those count that name it.
 
     Raises:
         KubeError: a kind cannot be listed.

@@ -9,6 +9,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.status.conditions import PROBLEMS
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import ObjectMeta
@@ -16,42 +17,28 @@ from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.workloads import Workload
 
-WARNINGS = frozenset(
-    {
-        Reason.CLAIM_NOT_FOUND,
-        Reason.WORKLOAD_NOT_FOUND,
-        Reason.WORKLOAD_KIND_UNSUPPORTED,
-        Reason.WORKLOAD_STATE_UNKNOWN,
-        Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
-        Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
-        Reason.ALREADY_RESERVED_FOR,
-        Reason.TEMPLATE_NOT_FOUND,
-        Reason.TEMPLATE_INVALID,
-        Reason.HOLD_YIELDED,
-        Reason.NO_SCHEDULING_GROUP,
-        Reason.POD_TEMPLATE_IMMUTABLE,
-        Reason.TEMPLATE_INJECTION_OFF,
-        Reason.CLAIM_NOT_IN_POD_GROUP,
-        Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP,
-        Reason.MORE_PODS_THAN_PLACES,
-        Reason.SCHEDULER_IGNORES_GROUPS,
-        Reason.KUBELETS_REFUSE,
-        Reason.OLD_KUBELETS,
-        Reason.FINISHED_PODS_LEFT,
-        Reason.FORCE_DELETED_PODS,
-        Reason.UNKNOWN_REFERENCES,
-        Reason.NEARLY_FULL,
-        Reason.FULL,
-        Reason.STRANDED_POD,
-        Reason.FIGHTING_WRITER,
-        Reason.DANGLING_REFERENCES,
-        Reason.FORBIDDEN,
-        Reason.INVALID,
-        Reason.INVALID_ANNOTATION,
-        Reason.LIMIT_EXCEEDED,
-        Reason.UNREADABLE,
-    }
-)
+WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
+    Reason.NO_SCHEDULING_GROUP,
+    Reason.POD_TEMPLATE_IMMUTABLE,
+    Reason.TEMPLATE_INJECTION_OFF,
+    Reason.CLAIM_NOT_IN_POD_GROUP,
+    Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP,
+    Reason.MORE_PODS_THAN_PLACES,
+    Reason.SCHEDULER_IGNORES_GROUPS,
+    Reason.KUBELETS_REFUSE,
+    Reason.OLD_KUBELETS,
+    Reason.FINISHED_PODS_LEFT,
+    Reason.FORCE_DELETED_PODS,
+    Reason.UNKNOWN_REFERENCES,
+    Reason.NEARLY_FULL,
+    Reason.STRANDED_POD,
+    Reason.FIGHTING_WRITER,
+    Reason.DANGLING_REFERENCES,
+    Reason.FORBIDDEN,
+    Reason.INVALID,
+    Reason.INVALID_ANNOTATION,
+    Reason.LIMIT_EXCEEDED,
+}
 """The reasons of Warning Events. All other reasons are Normal."""
 
 _RELEASE = "Release"

@@ -48,12 +48,9 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 
 MANY_PODS = 8
 """For more pods than this, one LIST is used instead of a GET for each."""
-
 LIVE_ATTEMPTS = 5
 """The most attempts of a write beside a busy writer, each on a claim that was just read live."""
-
 REMEMBERED_UIDS = 50_000
-
 CATCH_UP_SECONDS = 3.0
 """How long to wait until the pod cache has reached the version of a LIST. This exceeds the time in
 which a server confirms that no event is missing."""
@@ -179,10 +176,8 @@ class Investigator:
     async def _as_served(
         self, resource: Resource[Any], snapshot: Snapshot, reference: Reference
     ) -> Workload | Unreadable | None:
-        """The object of a kind as the cluster serves the kind now; None if it is gone.
-
-        A path answers 404 also when the kind, or this version of it, is not served any more.
-        """
+        """The object of a kind as the cluster serves the kind now; None if it is gone. A path
+        answers 404 also when the kind, or this version of it, is not served any more."""
         served = await Discovery(self._client).workload((resource.group, resource.kind))
         if served is None:
             why = f"the cluster does not serve {resource.plural}.{resource.group} any more"
@@ -254,9 +249,8 @@ class Investigator:
         """Make a quorum LIST of the pods, after the claim's version was read.
 
         The LIST lacks a pod that was bound and force-deleted just before, and so may the claim's
-        list, if kube-controller-manager has removed the pod. So the result counts for the claim's
-        version only after the pod cache has reached the version of the LIST: then the pod is known
-        as a ghost.
+        list. So the result counts for the claim's version only after the pod cache has reached the
+        version of the LIST: then the pod is known as a ghost.
         """
         settled = snapshot.settling_left == 0
         pods = await self._lists.get(snapshot.namespace)
@@ -271,12 +265,8 @@ class Investigator:
         )
 
     async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
-        """The pods that name a claim, by a quorum LIST that begins now.
-
-        Raises:
-            UnreadableObject: a pod that may name a claim cannot be read.
-            KubeError: the LIST failed.
-        """
+        """The pods that name a claim, by a quorum LIST that begins now; raises KubeError, also if a
+        pod that may name a claim cannot be read."""
         listed = await self._lists.get(namespace)
         for item in listed.unreadable:
             if claims_named(item) != frozenset():

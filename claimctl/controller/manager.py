@@ -35,7 +35,6 @@ from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
 
-
 LEASE_SECONDS = 5.0
 """How long to wait for the Lease that may have a checkpoint. Without it, the grace counts."""
 GROUPS_TASK = "informer of podgroups"
@@ -172,11 +171,8 @@ class Manager:
             informer.begin_at(version)
 
     async def _catch_up(self, caches: Caches) -> None:
-        """Wait until the caches show everything up to the start of this process.
-
-        A cache that began at the checkpoint may be minutes late. It may show a reservation for
-        which no controller would end a hold any more.
-        """
+        """Wait until the caches show everything up to the start of this process: one that began at
+        the checkpoint may be minutes late, and show a reservation that is gone."""
 
         async def caught_up(informer: Informer[Any]) -> None:
             kind = informer.resource.plural

@@ -94,11 +94,8 @@ class NodeLeases:
         self._tell(name)
 
     async def _read_node(self, name: str) -> None:
-        """Read the Node before its kubelet's work counts.
-
-        The cache of nodes may be late: the kubelet may have been started, or its container runtime
-        may be down.
-        """
+        """Read the Node before its kubelet's work counts. The cache of nodes may be late: the
+        kubelet may have been started, or its container runtime may be down."""
         kubelets = self._seen.kubelets
         try:
             listed = await self._client.list(NODES, field_selector=f"metadata.name={name}")

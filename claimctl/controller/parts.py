@@ -34,7 +34,6 @@ from claimctl.wire.seams import Clock
 SOON_SECONDS = 0.05
 """The batch window for pods that come and may be listed ahead, in seconds. The scheduler begins to
 schedule them at once."""
-
 COMPONENT = "claimctl.io/controller"
 """The reportingController of Events."""
 

@@ -85,9 +85,8 @@ async def may_follow_groups(client: Client) -> bool:
 async def check_rights(
     client: Client, *, binding: bool, groups: bool = False, namespaces: frozenset[str] = frozenset()
 ) -> None:
-    """Check that all watched resources may be read, and log the writes that are not permitted.
-
-    If the server does not answer access reviews, nothing is checked.
+    """Check that all watched resources may be read, and log the writes that are not permitted;
+    nothing if the server does not answer access reviews.
 
     Args:
         namespaces: where the controller writes; empty means everywhere.
@@ -105,9 +104,10 @@ async def check_rights(
         log.warning("rights are not checked", error=str(error))
         return
     if unread:
-        raise NotReady(f"not permitted: {_listed(unread)}: {GRANT}")
+        raise NotReady(f"not permitted: {', '.join(map(str, unread))}: {GRANT}")
     if unwritten:
-        log.warning("not permitted, some claims cannot be served", missing=_listed(unwritten))
+        missing = ", ".join(map(str, unwritten))
+        log.warning("not permitted, some claims cannot be served", missing=missing)
 
 
 def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
@@ -124,13 +124,8 @@ async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tupl
 
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
-    """Whether a write is permitted in all the namespaces; in the whole cluster if there are none,
-    or if the right counts only there."""
+    """Whether a write is permitted in all the namespaces, or in the cluster if there are none."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
         return await client.allowed(right)
     return right in _OF_CLUSTER or all([await client.allowed(right, place) for place in places])
-
-
-def _listed(rights: Iterable[Right]) -> str:
-    return ", ".join(str(right) for right in rights)

@@ -1,8 +1,7 @@
 """Quorum LISTs of a namespace's pods that releases at the same time share.
 
-A release needs a LIST that begins after it asks for one. So a LIST that has begun serves nobody
-else. All who ask meanwhile share the next one, which begins when it ends, or after
-``PATIENCE_SECONDS`` if the server does not answer.
+A release needs a LIST that begins after it asks for one. So all who ask while a LIST runs share the
+next one, which begins when it ends, or after ``PATIENCE_SECONDS`` if the server does not answer.
 """
 
 from __future__ import annotations

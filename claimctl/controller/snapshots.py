@@ -88,10 +88,8 @@ class Snapshots:
         )
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
-        """Note in the observations what only this process knows.
-
-        That is: ghosts, dead pods, pods that have not started, and deleted reservations.
-        """
+        """Note in the observations what only this process knows: ghosts, dead pods, pods that have
+        not started, and deleted reservations."""
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
@@ -241,11 +239,8 @@ class Snapshots:
         *,
         known: bool,
     ) -> WorkloadState:
-        """The state of a workload whose kind claimctl knows by a rule alone.
-
-        Args:
-            known: whether a live read has shown the workload, or that it is gone.
-        """
+        """The state of a workload whose kind claimctl knows by a rule alone; it is ``known`` if a
+        live read has shown the workload, or that it is gone."""
         ref, key = reservation.spec.workload_ref, reserved_key(reservation)
         kind = self._know.caches.kinds.states[ref.api_group, ref.kind]
         recorded = self._recorded_uid(reservation, findings, kind.rule.plural)

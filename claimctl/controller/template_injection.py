@@ -42,8 +42,7 @@ class Injector:
         """Patch the template if that is wanted, useful and allowed; else report what is missing.
 
         Returns:
-            False if another client wrote the workload first. The caller must then try again,
-            because a change of the status alone does not trigger a reconcile.
+            False if another client wrote the workload first: the caller must then try again.
         """
         asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
         if asked is None or workload.metadata.deleting:

@@ -155,11 +155,8 @@ def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
 def list_replacement(
     present: Iterable[Reference], wanted: Iterable[Reference]
 ) -> list[dict[str, Any]]:
-    """The operations of a JSON patch that replace a claim's list if it is still ``present``.
-
-    The API forbids additions to a claim that is being deleted, so that is tested, too. A claim
-    whose list has entries is allocated.
-    """
+    """The operations of a JSON patch that replace a claim's list if it is still ``present``, and if
+    the claim is not being deleted. (A claim whose list has entries is allocated.)"""
     path = "/status/reservedFor"
     return [
         {"op": "test", "path": "/metadata/deletionTimestamp", "value": None},

@@ -105,12 +105,8 @@ class LeaderElection:
         self._seen_at = 0.0
         self._renewed_at = 0.0
         self._tried_at = 0.0
-        self._leading = self._has_led = False
+        self.leading = self._has_led = False
         self._complaint = ""
-
-    @property
-    def leading(self) -> bool:
-        return self._leading
 
     @property
     def holder(self) -> str:
@@ -132,13 +128,13 @@ class LeaderElection:
         while not await self._try():
             jitter = self._rng.uniform(1.0, 1.2)
             await self._clock.sleep(self._settings.retry_period * jitter)
-        self._leading = self._has_led = True
+        self.leading = self._has_led = True
         self._telemetry.gauge(Metric.LEADER, 1)
         log.info("leading", lease=self._settings.name, identity=self.identity)
         try:
             await self._lead(lead)
         finally:
-            self._leading = False
+            self.leading = False
             self._telemetry.gauge(Metric.LEADER, 0)
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -224,7 +220,7 @@ class LeaderElection:
             return False
 
     async def _take_or_renew(self) -> bool:
-        if not (self._leading and self.holder == self.identity):
+        if not (self.leading and self.holder == self.identity):
             self._observe(await self._get())
         began = self._clock.monotonic()
         if self._lease is None:
@@ -290,7 +286,7 @@ class LeaderElection:
         if lease.spec.holder_identity != self.identity:
             return await self._patch(lease, self._spec("", transitions + 1))
         spec = self._spec(lease.spec.acquire_time or "", transitions)
-        notes = self._notes(lease) if self._notes is not None and self._leading else {}
+        notes = self._notes(lease) if self._notes is not None and self.leading else {}
         return await self._patch(lease, spec, notes)
 
     async def _release(self) -> None:

@@ -19,7 +19,6 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.metrics.export import Metric as Data
 from opentelemetry.trace import format_span_id, format_trace_id
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
     Exemplar,
@@ -47,13 +46,6 @@ class Exposition(Collector):
         for resource in data.resource_metrics if data is not None else ():
             for scope in resource.scope_metrics:
                 yield from map(_family, scope.metrics)
-
-
-def registry_of(reader: InMemoryMetricReader) -> CollectorRegistry:
-    """A registry with the metrics of a reader."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Exposition(reader))
-    return registry
 
 
 def _family(data: Data) -> Metric:

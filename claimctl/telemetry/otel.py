@@ -36,10 +36,10 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import SpanKind, StatusCode
-from prometheus_client import GCCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from claimctl import __version__
-from claimctl.telemetry.exposition import registry_of
+from claimctl.telemetry.exposition import Exposition
 from claimctl.telemetry.face import UNSEEN, Labels, Metric, Span, Telemetry, Value
 from claimctl.telemetry.metrics import Instruments
 from claimctl.telemetry.settings import Exporter, TelemetrySettings
@@ -64,8 +64,9 @@ class OtelTelemetry(Telemetry):
     ) -> None:
         self._now = now
         scraped = InMemoryMetricReader()
-        self.registry = registry_of(scraped)
+        self.registry = CollectorRegistry(auto_describe=False)
         """The metrics for Prometheus."""
+        self.registry.register(Exposition(scraped))
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         resource = _resource(settings)

@@ -120,13 +120,7 @@ class Climber:
         self._asked[key] = (reference, {*pods, pod})
 
     async def read(self, key: WorkloadKey) -> bool:
-        """Read the owner of an object that was asked for; False if it was not.
-
-        An object that is gone, or that the controller may not read, ends its chain.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """Read the owner of an object that was asked for; False if it was not. Raises KubeError."""
         if key not in self._asked:
             return False
         reference, _ = self._asked[key]
@@ -141,11 +135,7 @@ async def read_owner(
     client: Client, discovery: Discovery, reference: OwnerReference, namespace: str
 ) -> OwnerReference | None:
     """The controller of the object that the reference names. None if it has none, is gone, or may
-    not be read.
-
-    Raises:
-        KubeError: a request failed.
-    """
+    not be read. Raises KubeError."""
     try:
         live = await _header(client, discovery, reference, namespace)
         if live is None:

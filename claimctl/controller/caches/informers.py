@@ -60,18 +60,13 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BINDING_CONDITIONS = "binding conditions"
-
-
 PoolKey = tuple[str, str]
 """Driver and name of a pool."""
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with copies of its undecoded parts.
-
-    The undecoded parts are views into the received bytes. Without copies, one claim would keep a
-    whole page of a list in memory.
-    """
+    """The claim with copies of its undecoded parts, which are views into the received bytes: one
+    claim would keep a whole page of a list in memory."""
     entries = tuple(
         replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
     )

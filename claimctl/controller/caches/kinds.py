@@ -108,14 +108,11 @@ async def state_of(
     documents: Mapping[Kind, WorkloadKind],
     verbs: Iterable[str] = (),
 ) -> KindState:
-    """The state of a kind now.
+    """The state of a kind now. Raises KubeError.
 
     Args:
         documents: the users' WorkloadKinds.
         verbs: what the client has to be allowed to do with the kind, in all namespaces.
-
-    Raises:
-        KubeError: a request failed.
     """
     document = documents.get(kind)
     rule = shipped_rules().get(kind)

@@ -113,11 +113,8 @@ class ClaimReconciler:
         return _requeued("the claim changes too fast")
 
     async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
-        """Observe, decide, and read more or write once.
-
-        Returns:
-            The findings for the next round, or the outcome of the reconcile.
-        """
+        """Observe, decide, and read more or write once. Returns the findings for the next round, or
+        the outcome of the reconcile."""
         # 1. Observe: note what only this process knows.
         self._snapshots.observe(key, findings)
         # 2. Copy everything about the claim as it is at this moment.
@@ -222,11 +219,8 @@ class ClaimReconciler:
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: Exception
     ) -> None:
-        """Write into the reservations' statuses what the API server refuses.
-
-        If the API server refused a status, only its condition Ready changes. The caller raises the
-        error.
-        """
+        """Write into the reservations' statuses what the API server refuses. If it refused one of
+        them, only its condition Ready changes. The caller raises the error."""
         reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID
         stays = isinstance(decision.write, WriteStatus) and reason is Reason.INVALID
         for held in snapshot.reservations:

@@ -115,8 +115,7 @@ class WorkloadReconciler:
         """Create a reservation; False if our cache is late.
 
         Raises:
-            AlreadyExists: the name is taken. Usually the cache is late. But the object may also be
-                another client's and stay, so the pauses have to grow.
+            AlreadyExists: the name is taken, perhaps for long: the pauses have to grow.
         """
         meta = reservation.metadata
         if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, None):

@@ -9,11 +9,10 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """How long the claim has been closed to pods, in seconds.
+    """How long the claim has been closed to pods (see ``users.blockers``), in seconds.
 
-    A scheduler that saw the claim open to a pod may bind the pod without a write to the claim
-    (see ``users.blockers``). Each age is the time since this process first saw a version of the
-    claim without the entry. It is inf if this process saw all versions and none had the entry.
+    Each age is the time since this process first saw a version of the claim without the entry. It
+    is inf if this process saw all versions and none had the entry.
     """
 
     watched_age: float = inf

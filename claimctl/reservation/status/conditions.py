@@ -67,7 +67,7 @@ _ADVICE = {
     Reason.NEARLY_FULL: f"status.reservedFor has at most {LIMIT} entries",
 }
 
-_PROBLEMS = frozenset(
+PROBLEMS = frozenset(
     {
         Reason.CLAIM_NOT_FOUND,
         Reason.TEMPLATE_NOT_FOUND,
@@ -85,7 +85,7 @@ _PROBLEMS = frozenset(
         Reason.UNREADABLE,
     }
 )
-
+"""The reasons of Reserved=False that make Ready false, too."""
 
 LONGEST_MESSAGE = 1024
 _NAMED = 3
@@ -114,7 +114,7 @@ def conditions(
     blocker = retention.blocker
     if blocker is not None and blocker.reason is Reason.WORKLOAD_STATE_UNKNOWN:
         ready = _condition(ConditionType.READY, False, blocker.reason, blocker.message)
-    elif reserved.status == "False" and reserved.reason in _PROBLEMS:
+    elif reserved.status == "False" and reserved.reason in PROBLEMS:
         ready = _condition(ConditionType.READY, False, reserved.reason, reserved.message)
     elif consistent.status == "False":
         ready = _condition(ConditionType.READY, False, consistent.reason, consistent.message)
