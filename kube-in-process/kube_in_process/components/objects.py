@@ -101,7 +101,11 @@ def made_condition(kind: str, status: str, reason: str, message: str, now: str) 
 
 def condition(obj: Object, kind: str) -> Object | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind), None)
+    for each in conditions:
+        if each["type"] == kind:
+            found: Object = each
+            return found
+    return None
 
 
 def is_true(obj: Object, kind: str) -> bool:
@@ -125,8 +129,7 @@ def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> boo
     """Whether a metav1.LabelSelector matches; None matches nothing, an empty one everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    if any(found.get(key) != value for key, value in wanted.items()):
+    if not (selector.get("matchLabels") or {}).items() <= found.items():
         return False
     return all(meets(each, found) for each in selector.get("matchExpressions") or ())
 

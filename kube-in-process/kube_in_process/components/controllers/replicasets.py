@@ -76,9 +76,10 @@ class ReplicaSetController(Component[Key]):
         if replica_set is None:
             return
         pods = self._pods(replica_set)
+        alive = [each for each in pods if active(each)]
         if not deleting(replica_set):
-            self._manage(replica_set, [each for each in pods if active(each)])
-        self._write_status(replica_set, pods)
+            self._manage(replica_set, alive)
+        self._write_status(replica_set, pods, alive)
 
     def _pods(self, replica_set: Object) -> list[Object]:
         found = list(self.views["pods"].by("controller", uid(replica_set)))
@@ -109,23 +110,22 @@ class ReplicaSetController(Component[Key]):
         if abs(missing) > BURST:
             self.queue.add(key_of(replica_set))
 
-    def _write_status(self, replica_set: Object, pods: list[Object]) -> None:
+    def _write_status(self, replica_set: Object, pods: list[Object], alive: list[Object]) -> None:
         current = self.views["replicasets"].get(*key_of(replica_set))
         if current is None:
             return
-        status = self._status(current, pods)
+        status = self._status(current, pods, alive)
         if status != current.get("status"):
             self.api.update("replicasets", {**current, "status": status}, "status")
 
-    def _status(self, replica_set: Object, pods: list[Object]) -> Object:
-        alive = [each for each in pods if active(each)]
+    def _status(self, replica_set: Object, pods: list[Object], alive: list[Object]) -> Object:
         wanted = (replica_set["spec"]["template"]["metadata"].get("labels") or {}).items()
         labelled = sum(1 for each in alive if wanted <= labels(each).items())
-        are_ready = sum(1 for each in alive if ready(each))
+        are_ready = [each for each in alive if ready(each)]
         counts = {
             "fullyLabeledReplicas": labelled,
-            "readyReplicas": are_ready,
-            "availableReplicas": self._available(replica_set, alive),
+            "readyReplicas": len(are_ready),
+            "availableReplicas": self._available(replica_set, are_ready),
         }
         status: Object = {"replicas": len(alive)}
         status |= {key: value for key, value in counts.items() if value}
@@ -137,9 +137,9 @@ class ReplicaSetController(Component[Key]):
         return {**status, "conditions": conditions} if conditions else status
 
     def _available(self, replica_set: Object, pods: list[Object]) -> int:
-        """The number of pods ready for ``minReadySeconds``. For others, look again later."""
-        wanted = replica_set["spec"].get("minReadySeconds", 0)
-        waits = [available_in(pod, wanted, self.context.now()) for pod in pods if ready(pod)]
+        """Of ready pods, how many are so for ``minReadySeconds``. For others, look again later."""
+        wanted, now = replica_set["spec"].get("minReadySeconds", 0), self.context.now()
+        waits = [available_in(pod, wanted, now) for pod in pods]
         rest = [each for each in waits if each > 0]
         if rest:
             self.queue.add_after(key_of(replica_set), min(rest))

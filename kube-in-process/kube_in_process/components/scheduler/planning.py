@@ -132,11 +132,12 @@ class Planner:
         if group is None:
             raise Wait(topic)
         gang = (group["spec"].get("schedulingPolicy") or {}).get("gang")
-        members = self._views["pods"].by("group", f"{namespace(pod)}/{plain}")
-        # a pod that is being deleted still belongs to the gang
-        there = [each for each in members if not ended(each)]
-        if gang and len(there) < gang["minCount"]:
-            raise Wait(topic)
+        if gang:
+            members = self._views["pods"].by("group", f"{namespace(pod)}/{plain}")
+            # a pod that is being deleted still belongs to the gang
+            there = [each for each in members if not ended(each)]
+            if len(there) < gang["minCount"]:
+                raise Wait(topic)
         return group
 
     def _claims(self, pod: Object, group: Object | None) -> Iterator[PlannedClaim]:
