@@ -124,7 +124,7 @@ NAMED = (
     Mutation(
         "skip the settle wait",
         Grouped(),
-        replace(LATE, pods=2),
+        replace(LATE, pods=2, held=True),
         (UNSETTLED,),
     ),
     Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
@@ -145,7 +145,7 @@ NAMED = (
     Mutation(
         "deallocate in two writes",
         Grouped(),
-        replace(LATE, finish=True),
+        replace(LATE, finish=True, held=True),
         (IN_TWO_WRITES,),
     ),
     Mutation(

@@ -23,7 +23,7 @@ ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 
 
 def todays(scenarios: tuple[Scenario, ...]) -> list[Scenario]:
-    """The scenarios without the largest but two, by TORTURE_DAY or today's date."""
+    """The scenarios without the largest but two or three, by TORTURE_DAY or today's date."""
     given = os.environ.get("TORTURE_DAY")
     day = int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
     left_out = set(LARGEST) - set(LARGEST[day % _DAYS :: _DAYS])
