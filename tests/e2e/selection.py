@@ -41,7 +41,7 @@ def fitting(
 
 
 def rank(item: pytest.Item) -> int:
-    """Scenarios that take minutes begin first; those that load the machine begin last."""
+    """Scenarios that take long begin first; those that load the machine begin last."""
     if item.get_closest_marker(LONG) is not None:
         return 0
     return 1 if item.get_closest_marker(HEAVY) is None else 2

@@ -39,6 +39,7 @@ async def test_a_deployment_is_listed_beside_its_pods(stage: Stage) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.long
 @both
 async def test_a_hold_survives_idle_time_and_pods_that_come_and_go(stage: Stage) -> None:
     await stage.started()
@@ -57,6 +58,7 @@ async def test_a_hold_survives_idle_time_and_pods_that_come_and_go(stage: Stage)
 
 
 @pytest.mark.core
+@pytest.mark.long
 @both
 async def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
     stage: Stage,

@@ -412,6 +412,7 @@ async def until_no_reservations(stage: Stage, within: float = 60) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.long
 async def test_a_withdrawn_reservation_leaves_the_claim_to_its_running_group(stage: Stage) -> None:
     await begin(stage, GROUP_136)
     await reserved(stage)

@@ -87,6 +87,7 @@ async def died_or_done(stage: Stage, transport: DyingTransport) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.long
 @options
 async def test_two_controllers_at_once_do_no_harm(stage: Stage) -> None:
     await stage.started("first", leader_elect=False)

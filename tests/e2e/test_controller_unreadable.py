@@ -89,6 +89,7 @@ async def still(stage: Stage, claim: str, seconds: float = QUIET) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.long
 @options
 @pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
 async def test_everything_else_is_reserved_and_released(stage: Stage, first: bool) -> None:
