@@ -96,10 +96,16 @@ def documents(component: str) -> list[Object]:
     for part in (FOLDERS | RESCHEDULER_FOLDERS)[component].split("/"):
         folder = folder / part
     # what the folder's kustomization lists, without other folders
-    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    (listed,) = _read(folder / "kustomization.yaml")
     names = [name for name in listed["resources"] if name.endswith(".yaml") and "/" not in name]
-    texts = ((folder / name).read_text(encoding="utf-8") for name in names)
-    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+    return [document for name in names for document in _read(folder / name)]
+
+
+def _read(file: Traversable) -> list[Object]:
+    """The documents of a file. libyaml, where it is there, takes a tenth of the time."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = file.read_text(encoding="utf-8")
+    return [document for document in yaml.load_all(text, loader) if document]
 
 
 def every_document(namespace: str) -> list[Object]:
