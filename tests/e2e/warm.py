@@ -7,6 +7,7 @@ It gets no signals.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
@@ -24,8 +25,13 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions
+
 import claimctl
+import claimctl_demo
 from claimctl.cli.main import run
+from claimctl.kube.clock import LoopClock
 
 NAME = "claimctl"
 _SOCKET = "socket"
@@ -67,8 +73,10 @@ def folder() -> Path:
 
 
 def _serve(address: str) -> None:
-    for module in pkgutil.walk_packages(claimctl.__path__, f"{claimctl.__name__}."):
-        importlib.import_module(module.name)
+    for package in (claimctl, claimctl_demo):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    asyncio.run(_start_a_cluster())
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for commands
@@ -87,6 +95,13 @@ def _serve(address: str) -> None:
                 _answer(connection)
                 os._exit(0)
             connection.close()
+
+
+async def _start_a_cluster() -> None:
+    """An embedded cluster reads its schemas when the first one of a process starts."""
+    cluster = Cluster(ClusterOptions(), LoopClock())
+    await cluster.start()
+    await cluster.stop()
 
 
 def _answer(connection: socket.socket) -> None:
