@@ -278,3 +278,12 @@ MUTATIONS = (
     *TRAP_MUTATIONS,
     *WAITER_MUTATIONS,
 )
+
+LONGEST = (
+    "hold: leave a request to the next allocation, after a crash",
+    "hold, listing ahead: leave entries listed ahead behind",
+    "hold: note only the pods of the latest version",
+    "hold: believe a checkpoint although the watch of claims is refused",
+)
+"""These take a third of the time of all, and show only within these bounds. In the tests they take
+turns, one each day."""

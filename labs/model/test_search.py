@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import pytest
 
 from labs.model.components import components
 from labs.model.mutation import Mutation
-from labs.model.mutations import MUTATIONS
+from labs.model.mutations import LONGEST, MUTATIONS
 from labs.model.played import LARGEST, PLAYED
 from labs.model.scenarios import GAPS, HOLD, WINDOW, Scenario
 from labs.model.search import Search
@@ -17,24 +19,25 @@ from labs.model.server import Bounds
 from labs.model.space import Model, Space
 from labs.model.state import Entry, Pod, put, renamed, renamed_process, watching
 
+C = TypeVar("C", Scenario, Mutation)
 _DAYS = 8
 """After so many days, each of the largest searches was made."""
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 
 
-def todays(scenarios: tuple[Scenario, ...]) -> list[Scenario]:
-    """The scenarios without the largest but two or three, by TORTURE_DAY or today's date."""
+def todays(cases: Iterable[C], largest: Sequence[str], days: int) -> list[C]:
+    """The cases; of the largest only those whose turn it is, by TORTURE_DAY or today's date."""
     given = os.environ.get("TORTURE_DAY")
     day = int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
-    left_out = set(LARGEST) - set(LARGEST[day % _DAYS :: _DAYS])
-    return [scenario for scenario in scenarios if _name(scenario) not in left_out]
+    left_out = set(largest) - set(largest[day % days :: days])
+    return [case for case in cases if _name(case) not in left_out]
 
 
 def _name(case: Scenario | Mutation) -> str:
     return f"{case.dialect.name}: {case.name}"
 
 
-@pytest.mark.parametrize("scenario", todays(PLAYED), ids=_name)
+@pytest.mark.parametrize("scenario", todays(PLAYED, LARGEST, _DAYS), ids=_name)
 def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
     result = Search(Model(scenario.dialect, scenario.bounds)).run()
     assert result.violations == []
@@ -42,7 +45,7 @@ def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario)
     assert result.resting > 0
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=_name)
+@pytest.mark.parametrize("mutation", todays(MUTATIONS, LONGEST, len(LONGEST)), ids=_name)
 def test_a_protocol_broken_on_purpose_is_found_out(mutation: Mutation) -> None:
     (violation,) = mutation.search().violations
     assert 1 < len(violation.trace) < 30
@@ -65,6 +68,7 @@ def test_a_scheduler_slower_than_the_binding_time_is_the_known_window_and_nothin
 
 def test_the_largest_searches_are_known() -> None:
     assert set(LARGEST) <= set(map(_name, PLAYED))
+    assert set(LONGEST) <= set(map(_name, MUTATIONS))
 
 
 def test_a_search_that_is_cut_off_says_so() -> None:
