@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
 
-from claimctl.wire.base import EMPTY, Wire, decode, null_is_empty
+from claimctl.wire.base import EMPTY, Present, Wire, decode, null_is_empty
 from claimctl.wire.limits import REQUIRED, ObjectName, Uid
 from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint, Toleration
@@ -137,6 +138,11 @@ class ResourceClaimTemplate(ObjectHeader, frozen=True, kw_only=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
+class NodeAllocatableResource(Wire, frozen=True, kw_only=True):
+    mapping: Present | None = None
+    """Set if the device is a part of the node's own resource, such as its cpus."""
+
+
 class BasicDevice(Wire, frozen=True, kw_only=True):
     """The fields that v1beta1 has below ``basic`` and later versions in the device itself."""
 
@@ -147,6 +153,10 @@ class BasicDevice(Wire, frozen=True, kw_only=True):
 class Device(BasicDevice, frozen=True, kw_only=True):
     name: str = ""
     basic: BasicDevice | None = None
+    node_allocatable_resources: Mapping[str, NodeAllocatableResource] | None = None
+    """From 1.37 on (KEP-5517)."""
+    node_allocatable_resource_mappings: Mapping[str, Present] | None = None
+    """The same in 1.36, where every entry is a mapping."""
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
@@ -157,6 +167,13 @@ class Device(BasicDevice, frozen=True, kw_only=True):
     def has_binding_conditions(self) -> bool:
         """Whether the scheduler waits for conditions of the device, in either version."""
         return bool(self.binding_conditions or (self.basic and self.basic.binding_conditions))
+
+    @property
+    def is_for_one_pod(self) -> bool:
+        """Whether the scheduler lets no pod use the device beside another that is listed."""
+        resources = (self.node_allocatable_resources or {}).values()
+        mapped = any(each.mapping is not None for each in resources)
+        return mapped or bool(self.node_allocatable_resource_mappings)
 
 
 class ResourcePool(Wire, frozen=True, kw_only=True):

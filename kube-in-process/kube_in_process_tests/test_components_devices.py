@@ -138,6 +138,27 @@ async def test_a_device_is_given_once_and_a_tainted_one_not_at_all(world: World)
     assert "cannot allocate all claims" in world.reason("p2")
 
 
+async def test_pods_take_turns_with_a_device_that_is_a_part_of_a_nodes_own_resource(
+    world: World,
+) -> None:
+    """By the text of KEP-5517: mapped devices cannot be shared, and those with overhead can."""
+    cpus = {"cpu": {"mapping": {"deviceMultiplier": "8"}}}
+    memory = {"memory": {"overhead": {"perPod": "1Gi"}}}
+    mapped = {**DEVICES[0], "nodeAllocatableResources": cpus}
+    publish(world, [mapped, {**DEVICES[2], "nodeAllocatableResources": memory}])
+    for claim, model in (("mapped", "small"), ("overhead", "large")):
+        own = selector(f'device.attributes["gpu.example.com"].model == "{model}"')
+        world.claim(claim, {"requests": [request(selectors=own)]})
+        for index in range(2):
+            world.pod(f"{claim}-{index}", claim)
+            await world.passes(1)
+    assert [world.reason(f"overhead-{index}") for index in range(2)] == ["", ""]
+    assert "in use by another pod" in world.reason("mapped-1")
+    world.api.delete("pods", "default", "mapped-0")
+    await world.passes(20)
+    assert world.get("pods", "mapped-1")["status"]["phase"] == "Running"
+
+
 async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> None:
     publish(world, DEVICES[:1])
     world.claim(spec={"requests": [request(selectors=LARGE)]})

@@ -354,7 +354,8 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 
 def judge(cluster: Cluster) -> None:
     """Fail if the witness found a violation or an emulated component broke."""
-    assert accused(cluster.history(), frozenset({CONTROLLER_USER})) == []
+    findings = accused(cluster.history(), frozenset({CONTROLLER_USER}))
+    assert not findings, findings
     assert cluster.failures == []
 
 

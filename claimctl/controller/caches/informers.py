@@ -76,11 +76,13 @@ def owning(claim: ResourceClaim) -> ResourceClaim:
 
 
 def special_devices(piece: ResourceSlice) -> ResourceSlice | None:
-    """The slice with its devices that evict pods, or that the scheduler waits for; None without."""
+    """The slice with its devices that evict pods, that the scheduler waits for, or that pods cannot
+    share; None without."""
     devices = tuple(
         device
         for device in piece.spec.devices or ()
         if device.has_binding_conditions
+        or device.is_for_one_pod
         or any(taint.effect == NO_EXECUTE for taint in device.all_taints)
     )
     return replace(piece, spec=replace(piece.spec, devices=devices)) if devices else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -24,7 +24,13 @@ from claimctl.reservation.facts.references import (
 )
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
-from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
+from claimctl.wire.claims import (
+    Device,
+    DeviceRequestAllocationResult,
+    Reference,
+    ResourceClaim,
+    ResourceSlice,
+)
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits
 from claimctl.wire.podgroups import PodGroup
@@ -188,7 +194,8 @@ class Snapshot:
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
-    """The ResourceSlices of the claim's pools that have devices with NoExecute taints."""
+    """The ResourceSlices of the claim's pools with their devices of interest: those that evict
+    pods, that have binding conditions, or that pods cannot share."""
     binding_conditions: bool = False
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
@@ -247,15 +254,24 @@ class Snapshot:
         """
         if self.memory.evicting:
             return True
-        devices = self.claim.devices if self.claim and self.slices else ()
         return any(
             not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-            for result in devices
-            for piece in self.slices
-            if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool)
-            for device in piece.spec.devices or ()
-            if device.name == result.device
+            for result, device in self._devices_of_interest()
         )
+
+    @property
+    def is_for_one_pod(self) -> bool:
+        """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
+        return any(device.is_for_one_pod for _, device in self._devices_of_interest())
+
+    def _devices_of_interest(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
+        """The allocated devices that ``slices`` shows."""
+        for result in self.claim.devices if self.claim and self.slices else ():
+            for piece in self.slices:
+                if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool):
+                    for device in piece.spec.devices or ():
+                        if device.name == result.device:
+                            yield result, device
 
     @property
     def lists_each_pod(self) -> bool:

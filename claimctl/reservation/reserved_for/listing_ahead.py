@@ -56,7 +56,7 @@ def pods_to_list(
         return ()
     if not owners or not rules.list_ahead or snapshot.frozen or not snapshot.lists_each_pod:
         return ()
-    if snapshot.until_in_vain == 0:
+    if snapshot.until_in_vain == 0 or snapshot.is_for_one_pod:
         return ()
     waiting = [uid for uid in pending if uid not in listed]
     ages, crowded = snapshot.memory.arrivals.pod_age, len(pending) > rules.crowd

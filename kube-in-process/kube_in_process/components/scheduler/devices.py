@@ -93,6 +93,16 @@ class Inventory:
             self._devices = list(published(self._slices.items()))
         return self._devices
 
+    def is_for_one_pod(self, claim: Object) -> bool:
+        """Whether a device of the claim is a part of a node's own resource (KEP-5517, alpha)."""
+        allocated = set(devices_of(claim))
+        return any(
+            each.get("mapping") is not None
+            for device in self.devices()
+            if "/".join(device.identity) in allocated
+            for each in (device.body.get("nodeAllocatableResources") or {}).values()
+        )
+
     def in_use(self, identity: Identity) -> bool:
         return self._claims.count("device", "/".join(identity)) > 0
 

@@ -29,6 +29,8 @@ from kube_in_process.runtime.views import Views
 Claims = tuple[PlannedClaim, ...]
 NOT_REACHED = "resourceclaim not available on the node"
 NO_DEVICES = "cannot allocate all claims"
+ANOTHER_POD = "resourceclaim with node allocatable resources is in use by another pod"
+"""The words are not those of a server: none that has the feature could be asked."""
 
 
 class Wait(Exception):
@@ -173,6 +175,7 @@ class Planner:
         now = self._context.clock.now()
         given_up = [each.seen for each in claims if is_given_up(each.seen, now)]
         unusable: dict[str, Object] = {}
+        is_taken = any(self._is_taken(pod, each.seen) for each in claims)
         fitting: list[Object] = []
         for node in scene.nodes:
             refusal = filters.check(node)
@@ -181,6 +184,8 @@ class Planner:
                 away += given_up
                 unusable |= {uid(claim): claim for claim in away}
                 refusal = Refusal((NOT_REACHED,)) if away else None
+            if refusal is None and is_taken:
+                refusal = Refusal((ANOTHER_POD,))
             if refusal is None:
                 fitting.append(node)
             else:
@@ -194,6 +199,14 @@ class Planner:
         why = summary(reason for each in refusals.values() for reason in each.reasons)
         topics = _topics(refusals.values(), claims)
         raise Unschedulable(why, topics, claims, tuple(unusable.values()), search)
+
+    def _is_taken(self, pod: Object, claim: Object) -> bool:
+        """Whether another pod is listed in a claim that only one may use, or is about to be."""
+        if not self._inventory.is_for_one_pod(claim):
+            return False
+        listed = (claim.get("status") or {}).get("reservedFor") or ()
+        users = {each["uid"] for each in listed if each["resource"] == "pods"}
+        return bool((users | self._commitments.assumed.keys()) - {uid(pod)})
 
     def _best_first(self, asked: Asked, fitting: list[Object], scene: Scene) -> list[Object]:
         """The nodes that fit, the best first; the nominated one is taken before all others.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as with_rules
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claimctl.controller.caches.informers import special_devices
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Arrivals, Memory
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind
@@ -25,7 +27,14 @@ from claimctl.reservation.reserved_for.listing_ahead import (
     pods_to_list,
 )
 from claimctl.wire.base import Present
-from claimctl.wire.claims import Reference
+from claimctl.wire.claims import (
+    Device,
+    NodeAllocatableResource,
+    Reference,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from tests.support.builders import (
@@ -127,6 +136,32 @@ def test_a_pod_is_listed_unless_its_group_may_share_the_claim(
     on = stage(WORKLOAD)
     on.groups = {group.metadata.name: group for group in groups}
     on.come(owned(pending("b", group="team")))
+    assert lists(on) == expected
+
+
+MAPPED = NodeAllocatableResource(mapping=Present())
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"node_allocatable_resources": {"cpu": MAPPED}}, []),
+        ({"node_allocatable_resource_mappings": {"cpu": Present()}}, []),
+        ({"node_allocatable_resources": {"memory": NodeAllocatableResource()}}, [("train", "b")]),
+        ({"node_allocatable_resources": {"cpu": MAPPED}, "name": "gpu-7"}, [("train", "b")]),
+    ],
+    ids=["1.37", "1.36", "overhead only", "another device"],
+)
+def test_no_pod_is_listed_beside_another_with_a_device_that_pods_cannot_share(
+    fields: dict[str, Any], expected: list[tuple[str, ...]]
+) -> None:
+    on = stage(WORKLOAD)
+    pool = ResourcePool(name="node-0")
+    devices = (Device(**{"name": "gpu-0", **fields}),)
+    published = ResourceSliceSpec(driver="gpu.example.com", pool=pool, devices=devices)
+    kept = special_devices(ResourceSlice(spec=published))
+    on.slices = (kept,) if kept else ()
+    on.come(*new("b"))
     assert lists(on) == expected
 
 
