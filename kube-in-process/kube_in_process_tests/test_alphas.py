@@ -53,6 +53,26 @@ async def test_a_pod_group_is_the_same_object_in_v1beta1_and_v1alpha3() -> None:
     assert old.body == new.body
 
 
+@pytest.mark.parametrize(("version", "status"), [((1, 36), 422), ((1, 37), 200)])
+async def test_the_size_of_a_gang_may_change_from_1_37_on(
+    version: tuple[int, int], status: int
+) -> None:
+    made = server(Preset.POD_GROUPS, kubernetes_version=version)
+    served = "v1beta1" if version >= (1, 37) else "v1alpha2"
+    groups = f"{SCHEDULING}/{served}/namespaces/ns/podgroups"
+    body = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    assert (await made.send("POST", groups, body)).status == 201
+
+    async def changed(policy: Object) -> int:
+        return (
+            await made.merge_patch(f"{groups}/g", {"spec": {"schedulingPolicy": policy}})
+        ).status
+
+    assert await changed({"gang": {"minCount": 3}}) == status
+    assert await changed({"gang": {"minCount": -1}}) == 422
+    assert await changed({"gang": None, "basic": {}}) == 422
+
+
 async def test_a_composite_pod_group_is_served_in_v1alpha3_alone() -> None:
     both = of_137(alphas=True)
     spec = {

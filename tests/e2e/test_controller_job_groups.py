@@ -94,7 +94,7 @@ async def test_a_crowd_in_groups_without_the_claim_is_listed_ahead(
     stage.embedded.switch(replace(stage.embedded.features, job_pod_groups=in_groups))
     await stage.started(list_ahead=True)
     await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(JOBS, manifests.job(pods=120, reserve="*", seconds=3000))
+    await stage.create(JOBS, manifests.job(pods=250, reserve="*", seconds=3000))
     began = stage.clock.monotonic()
-    await stage.until_running(120)
+    await stage.until_running(250)
     assert stage.clock.monotonic() - began < 10

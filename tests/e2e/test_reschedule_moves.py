@@ -11,7 +11,13 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.refusals import AVOIDS
 from claimctl.reschedule.run.steps import Result
-from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.base import to_plain
+from claimctl.wire.resources import (
+    DEPLOYMENTS,
+    NODES,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+)
 from tests.e2e import manifests
 from tests.e2e.drivers import devices_of, tainted, tainted_by_rule
 from tests.e2e.harness import NAMESPACE, Stage
@@ -165,6 +171,25 @@ async def test_pods_leave_a_device_that_is_tainted(stage: Stage) -> None:
         assert (await places(stage, "train"))[stage.site.nodes[0]] == 0
         assert (await rescheduled(stage, LEAVE)).plan.moves == ()
     assert await taints(stage) == []
+
+
+@pytest.mark.cluster(THREE)
+async def test_pods_leave_a_cordoned_node_once_its_maintenance_is_planned(stage: Stage) -> None:
+    """The condition is of Kubernetes 1.37 (KEP-5683); any client may write it on older ones."""
+    await held(stage, 2)
+    node = stage.site.nodes[0]
+    await stage.cordon(node)
+    assert (await rescheduled(stage, LEAVE)).plan.moves == ()
+    now = await stage.client.get(NODES, node)
+    planned = {"type": "MaintenancePlanned", "status": "True", "reason": "Planned", "message": ""}
+    conditions = [*map(to_plain, now.status.conditions), planned]
+    await stage.site.patch_node(node, {"status": {"conditions": conditions}}, "status")
+    report = await rescheduled(stage, LEAVE)
+    assert report.evicted == 2
+    await stage.until_running(5)
+    assert (await places(stage, "train"))[node] == 0
+    assert (await rescheduled(stage, LEAVE)).plan.moves == ()
+    await stage.cordon(node, unschedulable=False)
 
 
 async def _own(stage: Stage) -> str:

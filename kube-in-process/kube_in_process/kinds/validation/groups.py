@@ -124,7 +124,17 @@ class PodGroupStrategy(Strategy):
         if context.subresource == "status":
             conditions = new["status"].get("conditions") or []
             return [*_claim_statuses(new), *condition_errors(conditions, "status.conditions")]
-        return _unchanged(new["spec"], old["spec"], _IMMUTABLE)
+        specs = (new["spec"], old["spec"])
+        if context.features.version >= (1, 37):
+            specs = (_without_count(new["spec"]), _without_count(old["spec"]))
+            return [*_unchanged(*specs, _IMMUTABLE), *self.validate(new, context)]
+        return _unchanged(*specs, _IMMUTABLE)
+
+
+def _without_count(spec: Object) -> Object:
+    """The spec with a gang of any size: from 1.37 on minCount may change (the API module)."""
+    policy = spec.get("schedulingPolicy") or {}
+    return {**spec, "schedulingPolicy": {**policy, "gang": {}}} if policy.get("gang") else spec
 
 
 def _unchanged(new: Object, old: Object, fixed: tuple[str, ...]) -> list[FieldError]:
