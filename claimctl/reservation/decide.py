@@ -7,22 +7,16 @@ before statuses that only report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 
-from msgspec.structs import replace
-
-from claimctl.reservation.assessment.assess import Assessment, Phase, assess
+from claimctl.reservation.assessment.assess import Assessment, Phase, assess, outdated_workloads
 from claimctl.reservation.assessment.retention import Action, has_begun
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     ConfirmPods,
-    ConfirmWorkload,
     Decision,
-    ListChildren,
     ListLivePods,
     ListReservations,
-    Need,
     Precaution,
     ReadClaim,
     SetFinalizer,
@@ -33,7 +27,6 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import is_pod, is_tombstone, unanswered
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release.protocol import (
     finalizer_step,
@@ -73,7 +66,7 @@ def decide(snapshot: Snapshot) -> Decision:
         if held.requests_met:
             return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
     # 3. Ask for live reads of workloads for which the caches may be outdated.
-    if needs := tuple(_outdated_workloads(snapshot)):
+    if needs := tuple(outdated_workloads(snapshot)):
         return Decision(needs=needs)
     # 4. Assess: who holds the claim, why it is released, which list it should have, what blocks.
     facts = assess(snapshot)
@@ -87,9 +80,11 @@ def decide(snapshot: Snapshot) -> Decision:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
             step = finalizer_step(snapshot, on_record=facts.on_record)
-            _take(step, decision)
+            decision.needs, decision.write = step.needs, step.write
             decision.waits += (blocker.after for blocker in step.blockers)
         case Phase.KEPT:
+            if snapshot.dialect.groups:
+                decision.waits.append(look_again(snapshot))
             # a status has to record the name of the workload's PodGroup before the hold is added.
             # After the workload is gone, only this record shows which workload the group belongs to
             if all(
@@ -102,8 +97,6 @@ def decide(snapshot: Snapshot) -> Decision:
             ):
                 write_list(facts, decision)
             decision.waits += (r.blocker.after for r in facts.retentions if r.blocker)
-            if snapshot.dialect.groups:
-                decision.waits.append(look_again(snapshot))
         case Phase.LEFT_TO_KCM if not facts.live_pod_entries:
             # KCM should be done by then. If listed pods are alive, their events come
             decision.waits.append(max(facts.kcm_time_left, 1.0))
@@ -118,7 +111,7 @@ def decide(snapshot: Snapshot) -> Decision:
             decision.step = _current_step(facts)
             if facts.on_record and facts.reason is not None:
                 step = next_step(snapshot, facts.reason, facts.own)
-                _take(step, decision)
+                decision.needs, decision.write = step.needs, step.write
                 decision.blockers = step.blockers
                 for blocker in step.blockers[:1]:
                     decision.waits.append(blocker.after or CACHE_CATCHES_UP)
@@ -218,12 +211,6 @@ def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
     return any(closed_age(snapshot, pod) < inf for pod in unlisted)
 
 
-def _take(step: Step, decision: Decision) -> bool:
-    """Take the needs and the write of a step; return whether it has any."""
-    decision.needs, decision.write = step.needs or decision.needs, step.write or decision.write
-    return bool(step.needs) or step.write is not None
-
-
 def _lacks_tombstones(facts: Assessment) -> bool:
     """Whether tombstones have to be written before the hold is released.
 
@@ -242,38 +229,6 @@ def _lacks_tombstones(facts: Assessment) -> bool:
     )
 
 
-def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
-    """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
-
-    The claim may name an earlier incarnation, or one that the cache does not show yet. A
-    workload that has ended by the rule of a foreign kind may go on later, and the cache may be
-    behind: so it is read live.
-    """
-    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
-    named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
-    for held in snapshot.reservations:
-        workload = held.workload
-        if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
-            continue
-        # pods that use the claim hold it anyway
-        unused = snapshot.allocated and not snapshot.consumers.count
-        ended = workload.by_pods and workload.phase is WorkloadPhase.ENDED
-        if ended and unused and not workload.confirmed:
-            yield ConfirmWorkload(held.reference_to_any)
-            continue
-        if workload.is_over and workload.children is None:
-            if unused:
-                root = replace(held.reference_to_any, uid=workload.root)
-                yield ListChildren(root, orphans=workload.deleting or not workload.exists)
-            continue
-        cached = held.reference
-        doubtful = workload.exists and not workload.confirmed
-        if workload.phase is WorkloadPhase.UNSEEN or (
-            doubtful and any(n.key == cached.key and n.uid != cached.uid for n in named)
-        ):
-            yield ConfirmWorkload(held.reference_to_any)
-
-
 def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
     """Keep the list in order while something blocks the release, and the recorded intent while only
     time does. For another controller that time may be over: it may be deallocating now, and needs
@@ -281,12 +236,15 @@ def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
     snapshot, reasons = facts.snapshot, {blocker.reason for blocker in facts.blockers}
     if facts.on_record and reasons <= _PASSES:
         decision.step = _current_step(facts)
+    step = Step()
     if facts.reason is not None and reasons == {Reason.UNKNOWN_REFERENCES}:
         step = leave_to_others(snapshot, facts.reason, facts.own)
-        if _take(step, decision):
-            return
-    step = leave_to_group(snapshot, facts.own) if facts.left_to_group else Step()
-    if not (snapshot.fights and step.write is not None) and _take(step, decision):
+    if not step.acts:
+        step = leave_to_group(snapshot, facts.own) if facts.left_to_group else Step()
+        if snapshot.fights and step.write is not None:
+            step = Step(blockers=step.blockers)
+    if step.acts:
+        decision.needs, decision.write = step.needs, step.write
         return
     write_list(facts, decision)
     retained = [retention.blocker for retention in facts.retentions if retention.blocker]

@@ -12,14 +12,18 @@ waits (``holds_while_waiting``). ``reserved_for.consistency`` makes the list fro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import msgspec
+
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
-from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.decision import Blocker, ConfirmWorkload, ListChildren, Need
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.users.blockers import blockers, is_open, longest_binding_left
@@ -113,6 +117,38 @@ class Assessment:
         """Seconds that KCM still has to remove the dead pods of the list."""
         ages, limit = self.snapshot.memory.dead_age, self.snapshot.rules.dead_reference_seconds
         return limit - min(ages.get(entry.uid, 0.0) for entry in self.snapshot.references)
+
+
+def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
+    """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
+
+    The claim may name an earlier incarnation, or one that the cache does not show yet. A
+    workload that has ended by the rule of a foreign kind may go on later, and the cache may be
+    behind: so it is read live.
+    """
+    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
+    named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
+    for held in snapshot.reservations:
+        workload = held.workload
+        if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
+            continue
+        # pods that use the claim hold it anyway
+        unused = snapshot.allocated and not snapshot.consumers.count
+        ended = workload.by_pods and workload.phase is WorkloadPhase.ENDED
+        if ended and unused and not workload.confirmed:
+            yield ConfirmWorkload(held.reference_to_any)
+            continue
+        if workload.is_over and workload.children is None:
+            if unused:
+                root = msgspec.structs.replace(held.reference_to_any, uid=workload.root)
+                yield ListChildren(root, orphans=workload.deleting or not workload.exists)
+            continue
+        cached = held.reference
+        doubtful = workload.exists and not workload.confirmed
+        if workload.phase is WorkloadPhase.UNSEEN or (
+            doubtful and any(n.key == cached.key and n.uid != cached.uid for n in named)
+        ):
+            yield ConfirmWorkload(held.reference_to_any)
 
 
 def assess(snapshot: Snapshot) -> Assessment:

@@ -157,6 +157,11 @@ class Step:
     write: Write | None = None
     blockers: tuple[Blocker, ...] = ()
 
+    @property
+    def acts(self) -> bool:
+        """Whether the step reads or writes something."""
+        return bool(self.needs) or self.write is not None
+
 
 @dataclass(slots=True)
 class Decision:
