@@ -172,7 +172,7 @@ class Device(BasicDevice, frozen=True, kw_only=True):
     def is_for_one_pod(self) -> bool:
         """Whether the scheduler lets no pod use the device beside another that is listed."""
         resources = (self.node_allocatable_resources or {}).values()
-        mapped = any(each.mapping is not None for each in resources)
+        mapped = any(resource.mapping is not None for resource in resources)
         return mapped or bool(self.node_allocatable_resource_mappings)
 
 
