@@ -27,6 +27,9 @@ endif
 lower = $(shell echo $1 | tr A-Z a-z)
 flags = $(foreach name,$1,$(if $($(name)),--$(call lower,$(name))="$($(name))"))
 
+# the programs of one version, from a folder with one folder a version
+OF_VERSION = $(if $(VERSION),KUBEBUILDER_ASSETS="$(KUBEBUILDER_ASSETS)/$(VERSION)")
+
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
 
@@ -161,11 +164,11 @@ differential: $(STAMP) ## compare the embedded cluster with a real control plane
 fuzz: $(STAMP) ## send at least 20,000 random requests to the embedded API server
 	$(BIN)/python -m labs fuzz $(ARGS)
 
-e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
-	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)
+e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, VERSION=, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
+	$(OF_VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)
 
 e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
-	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real --core $(ARGS)
+	$(OF_VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real --core $(ARGS)
 
 e2e-nodes: $(STAMP) ## play scenarios on real nodes: kubelets, containers, a DRA driver (KUBEBUILDER_ASSETS with kubelet; VERSION=, GATES=1)
 	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes $(ARGS)
