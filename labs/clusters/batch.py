@@ -11,9 +11,10 @@ LIMIT = 1e6
 """Virtual seconds for one cluster."""
 
 
-def play_seed(seed: int) -> Played:
+def play_seed(seed: int, strategy: str = "") -> Played:
     """Play a seed. An error counts as a finding."""
     try:
-        return run(played(seed), limit=LIMIT)
+        return run(played(seed, strategy), limit=LIMIT)
     except Exception as error:
-        return Played(seed, STRATEGIES[seed % len(STRATEGIES)], other=[repr(error)[:500]])
+        name = strategy or STRATEGIES[seed % len(STRATEGIES)]
+        return Played(seed, name, other=[repr(error)[:500]])

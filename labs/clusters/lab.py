@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from labs import frame
 from labs.clusters.batch import play_seed
-from labs.clusters.making import STRATEGIES
+from labs.clusters.making import EMPTYING, GPUS, STRATEGIES
 from labs.clusters.playing import Played
 from labs.flags import Parser, number
 
 _HEADER = (
     "strategies", "clusters", "moves", "rounds", "differing", "pending", "bounced",
-    "second run", "other", "rescued", "without a place", "restless",
+    "second run", "other", "rescued", "without a place", "emptied", "restless",
 )  # fmt: skip
 
 
@@ -24,11 +25,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("reschedule-clusters", __doc__)
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
     parser.add_argument("--count", type=number(1), default=100, help="clusters (%(default)s)")
+    parser.add_argument("--strategy", choices=[*STRATEGIES, EMPTYING, GPUS], help="this one alone")
     parser.add_argument("--workers", type=number(1), help="processes (one for each core)")
     options = parser.parse_args(arguments)
     results: list[Played] = []
     with frame.processes(options.workers) as pool:
-        for result in pool.map(play_seed, range(options.seed, options.seed + options.count)):
+        play = partial(play_seed, strategy=options.strategy or "")
+        for result in pool.map(play, range(options.seed, options.seed + options.count)):
             results.append(result)
             for text in result.findings:
                 print(f"SEED={result.seed} ({result.strategy}) {text}", file=sys.stderr, flush=True)
@@ -40,7 +43,7 @@ def table(results: Sequence[Played]) -> str:
     """One row for each set of strategies, and their sum."""
     rows = [
         _sums(name, [result for result in results if result.strategy == name])
-        for name in STRATEGIES
+        for name in (*STRATEGIES, EMPTYING, GPUS)
     ]
     return frame.table(_HEADER, [*rows, _sums("sum", results)])
 
@@ -57,5 +60,6 @@ def _sums(name: str, results: Sequence[Played]) -> tuple[object, ...]:
         ),
         sum(result.rescued for result in results),
         sum(result.homeless for result in results),
+        sum(result.emptied for result in results),
         sum(result.restless for result in results),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from kube_in_process.options import ClusterOptions, Preset
 
+from labs.clusters import gpus
 from labs.clusters.names import (
     BATCH,
     CLASSES,
@@ -21,11 +22,12 @@ from labs.clusters.names import (
     chance,
     claim_spec,
 )
-from labs.clusters.workloads import Workload, budget, hungry, workload
+from labs.clusters.workloads import Wave, Workload, budget, hungry, workload
 
 DUPLICATES, UTILIZATION, CRITICAL = "RemoveDuplicates", "LowNodeUtilization", "CriticalPods"
-ALL = "all three"
+ALL, EMPTYING, GPUS = "all three", "HighNodeUtilization", "the same, GPUs"
 STRATEGIES = (DUPLICATES, UTILIZATION, CRITICAL, ALL)
+"""They take turns. ``EMPTYING`` contradicts one of them: it and ``GPUS`` are asked for."""
 DIALECTS = (
     (Preset.PLAIN, (1, 34)),
     (Preset.PLAIN, (1, 36)),
@@ -33,14 +35,6 @@ DIALECTS = (
     (Preset.POD_GROUPS, (1, 37)),
     (Preset.RESERVED_FOR_ANY_POD, (1, 36)),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """Workloads that come while some nodes are cordoned, so that the pods are spread unevenly."""
-
-    closed: tuple[int, ...]
-    workloads: tuple[Workload, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +56,12 @@ class Made:
     policy: Body
 
 
-def made(seed: int) -> Made:
-    """The cluster of a seed. Strategies take turns."""
+def made(seed: int, strategy: str = "") -> Made:
+    """The cluster of a seed. Strategies take turns, unless one is given."""
     rng = Random(f"cluster {seed}")
-    strategy = STRATEGIES[seed % len(STRATEGIES)]
+    strategy = strategy or STRATEGIES[seed % len(STRATEGIES)]
+    if strategy == GPUS:
+        return _of_gpus(rng, seed)
     rescues = strategy in (CRITICAL, ALL)
     dialect, version = rng.choice(DIALECTS)
     count = rng.randint(3, 6)
@@ -91,6 +87,27 @@ def made(seed: int) -> Made:
         cordoned=tuple(index for index in range(count) if chance(rng, 0.08)),
         late=tuple(late),
         policy=_policy(rng, strategy),
+    )
+
+
+def _of_gpus(rng: Random, seed: int) -> Made:
+    """Nodes with devices and nothing else that matters, so that brute force knows the best."""
+    options, nodes = gpus.nodes_of(rng)
+    thresholds = {f"deviceclass.resource.kubernetes.io/{CLASSES[0]}": gpus.PERCENT}
+    policy = _policy(rng, EMPTYING)
+    config = policy["profiles"][0]["pluginConfig"]
+    config[0]["args"] = {"moveHeldClaims": "WholeUnit"}
+    config[1]["args"] = {"thresholds": thresholds}
+    return Made(
+        seed=seed,
+        strategy=GPUS,
+        options=replace(options, seed=seed),
+        nodes=tuple(nodes),
+        objects=(*_classes(), *gpus.slices_of(options.nodes), *_system(rng)[:1]),
+        waves=tuple(gpus.waves_of(rng, options.nodes)),
+        cordoned=(),
+        late=(),
+        policy={key: policy[key] for key in ("apiVersion", "kind", "profiles")},
     )
 
 
@@ -275,6 +292,11 @@ def _policy(rng: Random, strategy: str) -> Body:
     if strategy in (UTILIZATION, ALL):
         config.append({"name": UTILIZATION, "args": _thresholds(rng)})
         plugins["balance"].append(UTILIZATION)
+    if strategy == EMPTYING:
+        names = [f"deviceclass.resource.kubernetes.io/{CLASSES[0]}", "pods"]
+        thresholds: Body = {rng.choice(names): rng.randint(40, 80)}
+        config.append({"name": EMPTYING, "args": {"thresholds": thresholds}})
+        plugins["balance"].append(EMPTYING)
     enabled = {point: {"enabled": names} for point, names in plugins.items() if names}
     policy: Body = {
         "apiVersion": "descheduler/v1alpha2",

@@ -19,7 +19,8 @@ from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.shapes.records import MoveOutcome
-from labs.clusters.making import Made, made
+from labs.clusters.gpus import most_emptied
+from labs.clusters.making import EMPTYING, GPUS, Made, made
 from labs.clusters.names import SPACES, SYSTEM, Body
 from labs.clusters.workloads import Workload
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
@@ -52,6 +53,7 @@ class Played:
         moves: evictions that were planned, over all rounds.
         rescued: critical pods that got a node.
         homeless: replacements of a critical pod's victims that found no node: none was promised.
+        emptied: nodes that HighNodeUtilization has left without pods.
     """
 
     seed: int
@@ -60,6 +62,7 @@ class Played:
     rounds: int = 0
     rescued: int = 0
     homeless: int = 0
+    emptied: int = 0
     restless: bool = False
     """Whether the cluster never settled, so that nothing was tried on it."""
     differing: list[str] = field(default_factory=list)
@@ -75,15 +78,18 @@ class Played:
         return [f"{kind}: {text}" for kind in kinds for text in getattr(self, kind)]
 
 
-async def played(seed: int) -> Played:
+async def played(seed: int, strategy: str = "") -> Played:
     """Play the cluster of a seed."""
-    cluster = made(seed)
+    cluster = made(seed, strategy)
     result = Played(seed, cluster.strategy)
     async with embedded_stage(cluster.options) as stage:
         if not await build(stage, cluster):
             result.restless = True
             return result
+        best = most_emptied(stage.embedded) if cluster.strategy == GPUS else 0
         await _rounds(stage, cluster, result)
+        if result.emptied < best - 1:
+            result.other.append(f"of {best} nodes {result.emptied} were emptied")
         result.other += [f"a taint stays on {node}" for node in _tainted(stage.embedded)]
         result.other += [f"a request stays on {name}" for name in _asked(stage.embedded)]
     return result
@@ -171,6 +177,7 @@ async def _rounds(stage: Stage, cluster: Made, result: Played) -> None:
         waiting = _waiting(stage.embedded)
         report = await _one(stage, cluster, result, number)
         hindered = any(skip.reason in _HINDERED for skip in report.plan.skipped)
+        hindered = hindered or any(map(_was_judged_again, report.steps))
         if not report.plan.moves or not (hindered or waiting - _waiting(stage.embedded)):
             break
     process = _process(stage, cluster, ROUNDS)
@@ -189,6 +196,7 @@ async def _one(stage: Stage, cluster: Made, result: Played, number: int) -> RunR
     result.moves += len(dry.moves)
     _compare(dry, report, deleted, result)
     _follow(stage.embedded, report, result)
+    _empty(stage.embedded, report, result)
     return report
 
 
@@ -208,13 +216,19 @@ def _compare(dry: Plan, report: RunReport, deleted: dict[str, str], result: Play
     if report.failure:
         result.other.append(report.failure)
     for step in report.steps:
-        if step.result is not Result.EVICTED:
+        if step.result is not Result.EVICTED and not _was_judged_again(step):
             text = f"{_shown(step)} stayed: {step.reason}: {step.detail}"
             result.differing.append(text)
     planned = {move.pod.uid for move in dry.moves}
     result.differing += [
         f"{name} went and was not planned" for uid, name in deleted.items() if uid not in planned
     ]
+
+
+def _was_judged_again(step: MoveStep) -> bool:
+    """Whether the pods of a node were left, because replacements of another node went elsewhere
+    than expected. Which of the nodes that stay in use they take is left to the scheduler."""
+    return step.move.strategy == EMPTYING and step.reason is Ground.CHANGED
 
 
 def _follow(cluster: Cluster, report: RunReport, result: Played) -> None:
@@ -238,6 +252,27 @@ def _follow(cluster: Cluster, report: RunReport, result: Played) -> None:
                 result.rescued += 1
             else:
                 result.other.append(f"{taint.pod} got no node: {_why_pending(stored or {})}")
+
+
+def _empty(cluster: Cluster, report: RunReport, result: Played) -> None:
+    """The nodes that were begun have no pods but those of DaemonSets."""
+    emptying = (step for step in report.steps if step.move.strategy == EMPTYING)
+    nodes = {step.move.pod.node for step in emptying if step.result is Result.EVICTED}
+    for node in nodes:
+        here = [pod for pod in _pods(cluster) if pod["spec"].get("nodeName") == node]
+        staying = [pod for pod in here if not _is_of_node(pod) and not _has_ended(pod)]
+        result.emptied += not staying
+        names = ", ".join(pod["metadata"]["name"] for pod in staying)
+        result.other += [f"{node} was to be emptied, and has {names}"] if names else []
+
+
+def _is_of_node(pod: Body) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(owner["kind"] == "DaemonSet" for owner in owners)
+
+
+def _has_ended(pod: Body) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _shown(step: MoveStep) -> str:

@@ -38,6 +38,14 @@ class Workload:
     replicas: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Workloads that come while some nodes are cordoned, so that the pods are spread unevenly."""
+
+    closed: tuple[int, ...]
+    workloads: tuple[Workload, ...]
+
+
 @dataclass(slots=True)
 class Pods:
     """The template of a workload's pods, while it is made."""

@@ -93,6 +93,20 @@ profiles:
 """
 
 
+def emptying(stage: Stage, percent: int, **evictor: Any) -> str:
+    """A policy with HighNodeUtilization, by the devices of the scenario."""
+    own = "" if stage.cluster else f"{_record(stage).removeprefix('node-')}."
+    thresholds = {f"deviceclass.resource.kubernetes.io/{own}{DEVICE_CLASS}": percent}
+    config = {"DefaultEvictor": evictor, "HighNodeUtilization": {"thresholds": thresholds}}
+    profile = {
+        "name": "empty",
+        "pluginConfig": [{"name": name, "args": args} for name, args in config.items()],
+        "plugins": {"balance": {"enabled": ["HighNodeUtilization"]}},
+    }
+    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
+    return yaml.safe_dump({**policy, "profiles": [profile]})
+
+
 def runner(
     stage: Stage,
     policy: str,

@@ -19,7 +19,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.drivers import devices_of, tainted, tainted_by_rule
+from tests.e2e.drivers import devices_of, pool_of, tainted, tainted_by_rule
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
@@ -32,8 +32,10 @@ from tests.e2e.rescheduling import (
     closed,
     critical,
     crowded,
+    emptying,
     evict,
     held,
+    is_held,
     names,
     occupied,
     places,
@@ -190,6 +192,38 @@ async def test_pods_leave_a_cordoned_node_once_its_maintenance_is_planned(stage:
     assert (await places(stage, "train"))[node] == 0
     assert (await rescheduled(stage, LEAVE)).plan.moves == ()
     await stage.cordon(node, unschedulable=False)
+
+
+@pytest.mark.cluster(replace(THREE, devices_per_node=4, nodes=4))
+async def test_nodes_that_are_hardly_used_are_emptied(stage: Stage) -> None:
+    """A pod, and two that share a held claim, go to the node that is used most, not to one that is
+    empty or nearly so. No device is lost, and the second run does nothing."""
+    await stage.started()
+    await stage.clock.sleep(2)  # the claim is to be younger than the controller's Lease
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
+    train = workload("train", 2, claim="slice")
+    train["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+    web, api = workload("web", 2, template="each"), workload("api", 1, template="each")
+    for node, body, running in ((0, train, 2), (1, web, 4), (2, api, 5)):
+        others = [index for index in range(4) if index != node]
+        await closed(stage, *others)
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until_running(running)
+        await closed(stage, *others, unschedulable=False)
+    await stage.until(lambda: is_held(stage), "the claim is held")
+    policy = emptying(stage, 50, moveHeldClaims="WholeUnit")
+    report = await rescheduled(stage, policy)
+    assert {step.move.pod.node for step in report.steps} == {stage.site.nodes[n] for n in (0, 2)}
+    assert report.evicted == 3
+    await stage.until_running(5)
+    assert list((await places(stage)).values()) == [0, 5, 0, 0]
+    assert await pool_of(stage) == stage.site.nodes[1]
+    await stage.until(lambda: is_held(stage), "the claim is held again")
+    for node in range(4):
+        assert await taints(stage, node) == []
+    again = await rescheduled(stage, policy)
+    assert (again.evicted, again.plan.moves) == (0, ())
 
 
 async def _own(stage: Stage) -> str:

@@ -110,9 +110,13 @@ class Inventory:
                 for device in claim.devices:
                     self._use(device, -1)
 
-    def undo(self) -> None:
-        """Restore the state before the last ``leave``, also what was taken since."""
-        while self._log:
+    def mark(self) -> int:
+        """A point to which ``undo`` can go back, until the next ``commit``."""
+        return len(self._log)
+
+    def undo(self, mark: int = 0) -> None:
+        """Restore the state before the last ``leave``, also what was taken since; or at a mark."""
+        while len(self._log) > mark:
             self._log.pop()()
 
     def commit(self) -> None:

@@ -81,6 +81,9 @@ class Move(Piece, frozen=True, kw_only=True):
     """What the move is good for, in one line."""
     cleans: bool = False
     """Whether the pod has ended: no replacement follows, and the move is not remembered."""
+    paced: bool = False
+    """Whether it may leave before or after the others of its unit, so that the most moves of a
+    workload that are under way hold for it."""
     waits: bool = False
     """Whether ``destination`` is expected only once the moves before it have settled: their pods
     have ended, and their replacements are on nodes."""
@@ -90,7 +93,7 @@ class TaintStep(Piece, frozen=True, kw_only=True):
     """Taint a node before the evictions of ``unit``; the taint protocol removes it again.
 
     ``pod`` is the critical pod that gets the room, or None if the taint only keeps the unit's
-    replacements away.
+    replacements away. Without a ``unit`` an empty node is kept empty, while others are emptied.
     """
 
     node: str

@@ -19,6 +19,7 @@ from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.strategies.bad_nodes import leave_bad_nodes
 from claimctl.reschedule.plan.strategies.critical import rescue_critical
 from claimctl.reschedule.plan.strategies.duplicates import remove_duplicates
+from claimctl.reschedule.plan.strategies.emptying import empty_nodes
 from claimctl.reschedule.plan.strategies.resizes import make_room_for_resizes
 from claimctl.reschedule.plan.strategies.unplaceable import place_elsewhere, stop_avoiding
 from claimctl.reschedule.plan.strategies.utilization import balance_usage
@@ -167,6 +168,8 @@ def _apply(run: Run, context: Context, strategy: policies.Strategy) -> None:
         case policies.LowNodeUtilization():
             limited = replace(context, limit_per_node=strategy.eviction_limits.node)
             balance_usage(run, limited, strategy)
+        case policies.HighNodeUtilization():
+            empty_nodes(run, context, strategy)
         case policies.CriticalPods():
             rescue_critical(run, context, strategy)
         case policies.DeferredResizes():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -156,6 +156,20 @@ class LowNodeUtilization(PolicyModel):
     eviction_limits: EvictionLimits = EvictionLimits()
 
 
+class HighNodeUtilization(PolicyModel):
+    """Empty under-used nodes."""
+
+    name: ClassVar[str] = "HighNodeUtilization"
+    thresholds: Thresholds = Field(default_factory=dict)
+    """Without them, the strategy reports that and does nothing."""
+    number_of_nodes: Number = 0
+    """Act only if more nodes than this are under-used."""
+    evictable_namespaces: Namespaces = Namespaces()
+    """Only ``exclude`` is read."""
+    eviction_modes: tuple[Literal["OnlyThresholdingResources"], ...] = ()
+    """With this mode, pods that use nothing of what the thresholds name stay, and do not count."""
+
+
 class CriticalPods(PolicyModel):
     """Make room for critical pods that the scheduler's own preemption cannot help."""
 
@@ -230,6 +244,7 @@ class LeaveBadNodes(PolicyModel):
 Strategy = (
     RemoveDuplicates
     | LowNodeUtilization
+    | HighNodeUtilization
     | CriticalPods
     | DeferredResizes
     | UnplaceablePods

@@ -9,7 +9,8 @@ guess; that it fits is not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -43,6 +44,7 @@ class Predictor:
     world: World
     fitter: Fitter
     devices: Inventory
+    _shut: Collection[str] = ()
     _next: int = 0
     _names: list[str] = field(default_factory=list)
 
@@ -73,6 +75,15 @@ class Predictor:
         self._next = first
         return landing.node if isinstance(landing, Landing) else ""
 
+    @contextmanager
+    def without(self, nodes: Collection[str]) -> Iterator[None]:
+        """Inside, these nodes are closed to all pods. It always begins at the same node."""
+        first, self._shut = self._next, nodes
+        try:
+            yield
+        finally:
+            self._next, self._shut = first, ()
+
     def _landing(self, pod: WorldPod, source: str, *, closed: bool) -> Landing | Obstacle:
         try:
             fitting = self.fitter.of(pod)
@@ -98,7 +109,7 @@ class Predictor:
         for _ in names:
             node = self.world.nodes[names[self._next]]
             self._next = (self._next + 1) % len(names)
-            if node.name == source:
+            if node.name == source or node.name in self._shut:
                 continue
             if problem := fitting.problem(node):
                 problems[problem] += 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -123,10 +125,11 @@ class Run:
             return obstacle
         if obstacle := self.ledger.resting(context.strategy, pods):
             return obstacle
-        steps = self._place(unit, pods, pod, accept)
+        steps = self.place(unit, pods, pod, accept)
         if isinstance(steps, Obstacle):
             return steps
-        self._choose(unit, steps, pod, context, why)
+        self.devices.commit()
+        self.choose(unit, steps, pod, context, why)
         return None
 
     def members(self, unit: Unit) -> list[WorldPod]:
@@ -147,7 +150,7 @@ class Run:
             if pod.uid in self.moved:
                 problem = Obstacle(Ground.ALREADY_MOVED)
             if problem is not None:
-                return problem if pod is first else _of_other(pod, problem)
+                return problem if pod is first else of_other(pod, problem)
         return self.beyond(pods, context)
 
     def beyond(self, pods: Sequence[WorldPod], context: Context) -> Obstacle | None:
@@ -155,29 +158,44 @@ class Run:
         strategy, limit = context.strategy, context.limit_per_node
         return self.ledger.beyond_limits(strategy, pods, limit) or self.budgets.obstacle(pods)
 
-    def _place(
-        self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, accept: Accept
-    ) -> list[Relocation] | Obstacle:
-        """Put all pods of the unit on their new nodes; if one has none, all are back."""
-        mark, sources = self.world.mark(), [pod.node for pod in pods]
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is changed inside, of pods and of devices, is taken back at the end."""
+        known = self.devices.mark()
+        try:
+            with self.world.trial():
+                yield
+        finally:
+            self.devices.undo(known)
+
+    def leave(self, pods: Sequence[WorldPod], unit: Unit) -> None:
+        """The pods of the unit leave their nodes, in the model."""
         for pod in pods:
             self.world.remove(pod)
         self.devices.leave(unit.pods, source_closed=unit.close_source)
+
+    def place(
+        self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, accept: Accept
+    ) -> list[Relocation] | Obstacle:
+        """Put all pods of the unit on their new nodes; if one has none, all are back. The devices
+        are to be committed then, or undone."""
+        mark, known = self.world.mark(), self.devices.mark()
+        sources = [pod.node for pod in pods]
+        self.leave(pods, unit)
         steps: list[Relocation] = []
         obstacle: Obstacle | None = None
         also: tuple[str, ...] = ()
         for pod, source in zip(pods, sources, strict=True):
             landing = self._put(pod, source, unit, steps)
             if isinstance(landing, Obstacle):
-                obstacle = landing if pod is first else _of_other(pod, landing)
+                obstacle = landing if pod is first else of_other(pod, landing)
                 break
             also = landing.also if len(pods) == 1 else ()
         obstacle = obstacle or accept(steps) or self._against_others(steps, also, accept)
         if obstacle is not None:
             self.world.rollback(mark)
-            self.devices.undo()
+            self.devices.undo(known)
             return obstacle
-        self.devices.commit()
         return steps
 
     def _put(
@@ -238,45 +256,45 @@ class Run:
                 return True
         return False
 
-    def _choose(
+    def choose(
         self, unit: Unit, steps: Sequence[Relocation], first: WorldPod, context: Context, why: str
     ) -> None:
+        """Write the moves of a unit down, and what they need."""
         waits = self._waits(steps)
         source = next(step.source for step in steps if step.pod is first)
         closes = source if unit.close_source else ""
         if unit.close_source:
-            self.taints.append(
-                TaintStep(
-                    node=source,
-                    node_uid=self.world.nodes[source].node.metadata.uid,
-                    key=MOVING_TAINT,
-                    value=TAINT_VALUE_PREFIX + first.uid,
-                    unit=unit.id,
-                )
-            )
+            self.close(source, first.uid, unit.id)
         self.reallocations += unit.reallocate
         for step in steps:
-            self.chosen(step, context, why, unit=unit.id, closes=closes, waits=waits)
+            paced = step.pod.uid in unit.paced
+            self.chosen(step, context, why, unit.id, closes=closes, waits=waits, paced=paced)
         self._made += steps
+
+    def close(self, node: str, uid: str, unit: str, key: str = MOVING_TAINT, **more: Any) -> None:
+        """Taint the node for the pod with this UID, while the unit leaves; ``more`` are fields of a
+        ``TaintStep``."""
+        value, node_uid = TAINT_VALUE_PREFIX + uid, self.world.nodes[node].node.metadata.uid
+        step = TaintStep(node=node, node_uid=node_uid, key=key, value=value, unit=unit, **more)
+        self.taints.append(step)
 
     def chosen(
         self,
         step: Relocation,
         context: Context,
         why: str,
-        *,
         unit: str = "",
-        closes: str = "",
-        waits: bool = False,
+        **more: Any,
     ) -> None:
-        """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
+        """The pod moves: count it and write it down, with ``more`` fields of its ``Move``. The
+        ``World`` is changed by the caller."""
         pod = step.pod
         self.budgets.spend(pod)
         self.ledger.count(context.strategy, pod, step.source, step.destination)
         move = self._move(pod.pod, context, why)
         place = replace(move.pod, node=step.source)
         move = replace(move, pod=place, destination=step.destination, unit=unit)
-        self.moves.append(replace(move, closes=closes, waits=waits))
+        self.moves.append(replace(move, **more))
 
     def _move(self, pod: SchedulingPod, context: Context, why: str) -> Move:
         """Write down that the pod leaves its node."""
@@ -303,7 +321,7 @@ class Run:
         self.moves.append(replace(self._move(pod, context, why), cleans=True))
 
 
-def _of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:
+def of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:
     name = f"{pod.namespace}/{pod.pod.metadata.name}"
     detail = f": {obstacle.detail}" if obstacle.detail else ""
     return Obstacle(Ground.UNIT, f"{name} moves along: {obstacle.reason}{detail}")

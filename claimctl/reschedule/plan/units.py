@@ -53,6 +53,8 @@ class Unit:
     reallocate: tuple[Reallocation, ...] = ()
     obstacle: Obstacle | None = None
     """Why the unit cannot be moved to any node."""
+    paced: frozenset[str] = frozenset()
+    """The UIDs of pods that only have the node in common with the others."""
 
 
 class ClaimUnits:

@@ -19,6 +19,9 @@ from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.world import WorldPod
 
+Loss = tuple[int, int, int, int, float]
+"""The highest priority, holds to be released, workloads hit, pods, and the age of the oldest: the
+less, the better."""
 T = TypeVar("T")
 Enough = Callable[[Sequence[T]], bool]
 MOST_STEPS = 20_000
@@ -43,6 +46,20 @@ class Victim:
     @property
     def priority(self) -> int:
         return max(map(priority, self.pods))
+
+
+def loss_of(*victims: Victim) -> Loss:
+    pods = pods_of(victims)
+    asked = (asked for victim in victims for asked in victim.unit.reallocate)
+    claims = {(reallocation.namespace, reallocation.claim) for reallocation in asked}
+    created = [pod.pod.metadata.creation_timestamp for pod in pods]
+    return (
+        max(victim.priority for victim in victims),
+        len(claims),
+        len({pod.owner_uid for pod in pods}),
+        len(pods),
+        max((-moment.timestamp() for moment in created if moment), default=0.0),
+    )
 
 
 def victim_of(

@@ -24,7 +24,7 @@ def problems(args: policies.PolicyModel, path: Path) -> Iterator[str]:
             namespaces=policies.Namespaces(include=[_, *_], exclude=[_, *_])
         ):
             yield at((*path, "namespaces"), "include and exclude exclude each other")
-        case policies.LowNodeUtilization():
+        case policies.LowNodeUtilization() | policies.HighNodeUtilization():
             yield from utilization(args, path)
         case policies.CriticalPods() if not args.system_namespaces:
             yield at((*path, "systemNamespaces"), "names no namespace")
@@ -89,12 +89,16 @@ def _selector(given: SelectorModel | None, path: Path) -> Iterator[str]:
             yield at((*path, "matchExpressions", index, "values"), text)
 
 
-def utilization(args: policies.LowNodeUtilization, path: Path) -> Iterator[str]:
-    """The rules for LowNodeUtilization, as the descheduler has them."""
+def utilization(
+    args: policies.LowNodeUtilization | policies.HighNodeUtilization, path: Path
+) -> Iterator[str]:
+    """The rules for thresholds, as the descheduler has them."""
     if args.evictable_namespaces.include:
         yield at((*path, "evictableNamespaces", "include"), "only exclude is read here")
+    yield from _resources(args.thresholds, (*path, "thresholds"))
+    if isinstance(args, policies.HighNodeUtilization):
+        return
     low, high = args.thresholds, args.target_thresholds
-    yield from _resources(low, (*path, "thresholds"))
     yield from _resources(high, (*path, "targetThresholds"))
     for name in sorted(low.keys() ^ high.keys()):
         side = "targetThresholds" if name in low else "thresholds"

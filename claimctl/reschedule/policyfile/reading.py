@@ -39,6 +39,10 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
 _METRICS = ("metricsCollector", "metricsProviders")
 _NOT_MEASURED = "claimctl counts requests, not real use"
+_NEED_THRESHOLDS = {
+    policies.LowNodeUtilization.name: "thresholds and targetThresholds",
+    policies.HighNodeUtilization.name: "thresholds",
+}
 _TYPE_META = ("apiVersion", "kind")
 """Args may say of which type they are, as all objects of Kubernetes."""
 _PLACES = {name: "belongs below args" for model in ARGS.values() for name in names(model)}
@@ -123,6 +127,9 @@ class _Reading:
         """The checked profile; raises PolicyError if something in it is wrong."""
         args = self._all_args()
         enabled = {point: self._enabled(point) for point in _SETS}
+        if _NEED_THRESHOLDS.keys() <= set(enabled["balance"]):
+            text = f"{' and '.join(_NEED_THRESHOLDS)} contradict each other: take one of them"
+            self.problems.append(at((*self.path, "plugins", "balance", "enabled"), text))
         raise_problems(self.problems)
         if isinstance(evictor := args.get(EVICTOR), DefaultEvictorArgs):
             self.evictor = evictor
@@ -183,7 +190,7 @@ class _Reading:
             else:
                 enabled.append(name)
                 configured = {config.name for config in self.given.plugin_config}
-                if name == policies.LowNodeUtilization.name and name not in configured:
-                    text = f"{name} needs thresholds and targetThresholds in pluginConfig"
+                if name in _NEED_THRESHOLDS and name not in configured:
+                    text = f"{name} needs {_NEED_THRESHOLDS[name]} in pluginConfig"
                     self.problems.append(at(where, text))
         return enabled

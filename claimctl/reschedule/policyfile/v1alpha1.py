@@ -12,7 +12,7 @@ from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.plan.policy import LowNodeUtilization, Number, PolicyModel, Thresholds
 from claimctl.reschedule.policyfile import checks
 from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parse, raise_problems
-from claimctl.reschedule.policyfile.v1alpha2 import STRATEGIES, CheckedPolicy
+from claimctl.reschedule.policyfile.v1alpha2 import STRATEGIES, V1ALPHA2, CheckedPolicy
 
 V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")
@@ -81,6 +81,8 @@ def _in_order(policy: DeschedulerPolicyV1Alpha1, unsupported: Unsupported) -> It
             continue
         if name in _OWN:
             yield name
+        elif name in STRATEGIES:
+            unsupported.add(("strategies", name), f"only {V1ALPHA2} has it here")
         else:
             unsupported.plugin(("strategies", name), name)
 

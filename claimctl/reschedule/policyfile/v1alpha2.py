@@ -147,7 +147,7 @@ STRATEGIES: Mapping[str, type[policies.Strategy]] = {
 }
 ARGS: Mapping[str, type[PolicyModel]] = {EVICTOR: DefaultEvictorArgs, **STRATEGIES}
 """The plugins that claimctl has, each with the model of its args."""
-_BALANCE = (policies.RemoveDuplicates.name, policies.LowNodeUtilization.name)
+_BALANCE = ("RemoveDuplicates", "LowNodeUtilization", "HighNodeUtilization")
 POINTS: Mapping[str, tuple[str, ...]] = {
     EVICTOR: ("filter", "preevictionfilter"),
     **{name: ("balance",) if name in _BALANCE else ("deschedule",) for name in STRATEGIES},

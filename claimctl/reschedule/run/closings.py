@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
+from claimctl.reschedule.plan.plan import Move, TaintStep
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.groups import MoveGroup, has_landed
 from claimctl.reschedule.run.landings import Landings
@@ -31,17 +32,21 @@ class Closings:
     open: list[Closing] = field(default_factory=list)
 
     async def close(self, group: MoveGroup) -> bool:
-        """Close the node of a unit. If it cannot be closed, the group is left: then False."""
-        taint = group.taint
-        if taint is None:
-            return True
+        """Close the nodes of a unit. If one cannot be closed, the group is left: then False."""
+        for taint, moves in group.closings:
+            closed = (known.entry.node for known in self.open if known.group in group.emptying)
+            if taint.node not in closed and not await self._close(group, taint, moves):
+                return False
+        return True
+
+    async def _close(self, group: MoveGroup, taint: TaintStep, moves: list[Move]) -> bool:
         if taint.pod is not None and await self.taints.is_placed(taint.pod):
             group.leave(Obstacle(Ground.CHANGED, f"{taint.pod} needs no room any more"))
             return False
-        pod = taint.pod or group.moves[0].pod
+        pod = taint.pod or (moves or group.moves)[0].pod
         try:
             await self.landings.pods.follow(pod.namespace)
-            victims = [move.pod.uid for move in group.moves]
+            victims = [move.pod.uid for move in moves]
             closed, entry = await self.taints.close(taint, pod, victims)
         except NoRecord as error:
             why = f"{error}; without a record no node is tainted"
@@ -54,6 +59,8 @@ class Closings:
             self.open.append(Closing(entry, group))
             self.signs.tainted(entry, closed)
             return True
+        if closed is Closed.CHANGED and taint is not group.taint:
+            return True  # an autoscaler has taken the node
         detail = f"node {taint.node} is gone" if closed is Closed.CHANGED else "it is in use"
         group.leave(Obstacle(Ground.CHANGED, f"the node cannot be closed: {detail}"))
         return False
@@ -95,7 +102,9 @@ class Closings:
             critical = self.landings.pods.get(entry.pod_uid, entry.pod_namespace)
             waits = critical is not None and not critical.spec.node_name
             return None if waits and not polls else await self.taints.ended(entry)
-        return End.MET if has_landed(group, self.landings) else None
+        groups = group.emptying or [group]
+        landed = all(has_landed(leaving, self.landings) for leaving in groups)
+        return End.MET if landed else None
 
     async def lift_all(self) -> None:
         for closing in list(self.open):

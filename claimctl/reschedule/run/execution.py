@@ -207,7 +207,8 @@ class Execution:
     def _is_blocked(self, group: MoveGroup) -> bool:
         """Leave a group whose workload has a replacement that finds no node. A critical pod does
         not wait for the replacements of other victims."""
-        if group.rescues or self._landings.stuck.isdisjoint(group.workloads):
+        stuck = self._landings.stuck
+        if group.rescues or not (stuck if group.emptying else stuck & group.workloads):
             return False
         why = "an earlier replacement of the workload has no node"
         self._leave(group, Obstacle(Ground.REPLACEMENT_PENDING, why))
@@ -285,7 +286,7 @@ class Execution:
             while step.result is Result.PLANNED:
                 if group.started and await self._waits_no_longer(group):
                     return
-                answer = await self._evict(group, step)
+                answer = await self._in_turn(step) or await self._evict(group, step)
                 if isinstance(answer, Evicted):
                     break
                 self._note(group, step, answer)
@@ -296,6 +297,22 @@ class Execution:
                     await self._tick()
                 if self._is_over():
                     return
+
+    async def _in_turn(self, step: MoveStep) -> Obstacle | None:
+        """Wait until the pod may leave beside the others of its workload; why it stays then."""
+        owner = step.move.owner
+        if not step.move.paced or owner is None:
+            return None
+        flying, waited = self._landings.in_flight, False
+        while flying[owner.workload_uid] >= self.settings.max_unavailable:
+            if self._is_over():
+                return Obstacle(Ground.DEADLINE, "the deadline of the run is over")
+            await self._tick()
+            waited = True
+        if owner.workload_uid in self._landings.stuck:
+            return Obstacle(Ground.REPLACEMENT_PENDING, "an earlier replacement has no node")
+        seen = await look(self.client, step.move) if waited else None
+        return seen if isinstance(seen, Obstacle) else None
 
     async def _evict(self, group: MoveGroup, step: MoveStep) -> Answer:
         if step.uid in group.unsure:
@@ -319,7 +336,9 @@ class Execution:
             self.signs.finish(step)
             return
         await self._landings.prepare(step.move)
-        within = group.taint.timeout_seconds if group.taint else self.settings.landing
+        # a claim that is given up may come late
+        patient = group.taint is not None and (group.reallocations or not group.emptying)
+        within = group.taint.timeout_seconds if group.taint and patient else self.settings.landing
         self._landings.begin(step.move, within)
         self._memory.evicted(step)
         self.signs.finish(step)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
+from claimctl.reschedule.plan.policy import HighNodeUtilization
 from claimctl.reschedule.plan.prediction import AT_ONCE
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.landings import Landings
@@ -35,6 +36,18 @@ class MoveGroup:
     """
     room: list[MoveGroup] = field(default_factory=list)
     """The groups before this one that leave a node it goes to."""
+    spare: list[TaintStep] = field(default_factory=list)
+    """The empty nodes that are closed while nodes are emptied."""
+    emptying: list[MoveGroup] = field(default_factory=list)
+    """All groups that empty a node, if this is one: their nodes are closed together, until the last
+    replacement has a node."""
+
+    @property
+    def closings(self) -> list[tuple[TaintStep, list[Move]]]:
+        """The nodes that are closed before the evictions, and the pods that are to leave them."""
+        groups = self.emptying or [self]
+        taints = [(group.taint, group.moves) for group in groups if group.taint is not None]
+        return taints + [(taint, []) for taint in self.spare]
 
     @property
     def moves(self) -> list[Move]:
@@ -116,6 +129,9 @@ def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:
             asked = tuple(asked for asked in plan.reallocations if asked.unit == unit)
             units[unit] = MoveGroup([step], taints.get(unit), asked, resizes.get(unit))
             groups.append(units[unit])
+    emptying = [group for group in groups if group.moves[0].strategy == HighNodeUtilization.name]
+    for group in emptying:
+        group.emptying, group.spare = emptying, [step for step in plan.taints if not step.unit]
     _order(groups)
     return groups
 
@@ -125,7 +141,8 @@ def _order(groups: list[MoveGroup]) -> None:
     touching: dict[str, list[MoveGroup]] = defaultdict(list)
     leaving: dict[str, list[MoveGroup]] = defaultdict(list)
     for group in groups:
-        touched = sorted(group.sources | group.targets)
+        closed = {taint.node for taint, _ in group.closings}
+        touched = sorted(group.sources | group.targets | closed)
         earlier = {id(other): other for node in touched for other in touching[node]}
         group.before = [other for other in earlier.values() if group.waits or not other.is_late]
         group.room = [earlier for node in sorted(group.targets) for earlier in leaving[node]]

@@ -35,7 +35,7 @@ from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import Changed, change_object
 from claimctl.reschedule.plan import own_taints
 from claimctl.reschedule.plan.facts import is_critical
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT, MOVING_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
 from claimctl.reschedule.run.evicting import present
 from claimctl.reschedule.run.reallocating import withdraw_stale
@@ -158,7 +158,8 @@ class Taints:
         def add(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
             place = entry.node, entry.key
             taken = any(
-                (taint.node, taint.key) == place or taint.pod_uid == entry.pod_uid
+                (taint.node, taint.key) == place
+                or (taint.pod_uid == entry.pod_uid and entry.key == CRITICAL_TAINT)
                 for taint in status.taints
             )
             return status if taken else replace(status, taints=(*status.taints, entry))
@@ -234,7 +235,9 @@ class Taints:
             return End.MET
         if tainted:
             end = await self.ended(entry)
-            dead = end is None and entry.victims and not self._is_young(entry)
+            # a node that was only kept empty had no victims
+            left = entry.victims or entry.key == MOVING_TAINT
+            dead = end is None and left and not self._is_young(entry)
             return End.MET if dead and await self._stays(entry) else end
         # the process that wrote a young entry may be about to set the taint
         return None if self._is_young(entry) else End.MET
@@ -244,7 +247,9 @@ class Taints:
         return last is not None and self.clock.now() < last + YOUNG
 
     async def _stays(self, entry: RecordedTaint) -> bool:
-        """Whether a pod that was to leave the node is still there."""
+        """Whether a pod that was to leave the node is still there, or none was."""
+        if not entry.victims:
+            return True
         pods = await self._pods_on(entry.node)
         victims = (pod for pod in pods if pod.metadata.uid in entry.victims)
         return any(not pod.metadata.deleting for pod in victims)

@@ -8,7 +8,7 @@ its own priority, which is mostly 0, no pod would ever make room for it.
 
 Victims are whole units of lower priority. On each node all of them are removed first. Then each
 unit is put back, the dearest first, if the pod still fits beside it. The node with the least loss
-is taken (``_Loss``). It is tainted before the evictions, so that no other pod takes the room, and
+is taken (``loss_of``). It is tainted before the evictions, so that no other pod takes the room, and
 the controller gives up held claims of the victims.
 """
 
@@ -25,7 +25,6 @@ from claimctl.reschedule.plan.facts import by_name, is_critical, is_critical_by_
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.inventory import Placement
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX, is_own
-from claimctl.reschedule.plan.plan import TaintStep
 from claimctl.reschedule.plan.policy import (
     CRITICAL_PRIORITY,
     DEFAULT_SCHEDULER,
@@ -35,7 +34,15 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
-from claimctl.reschedule.plan.victims import Victim, pods_of, priority, reprieve, victims_among
+from claimctl.reschedule.plan.victims import (
+    Loss,
+    Victim,
+    loss_of,
+    pods_of,
+    priority,
+    reprieve,
+    victims_among,
+)
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
@@ -68,25 +75,6 @@ def waiting_since(pod: SchedulingPod, wanted: CriticalPods) -> datetime | None:
     known = pod.spec.scheduler_name in ("", DEFAULT_SCHEDULER)
     critical = known and is_critical(pod, wanted.system_namespaces)
     return unschedulable_since(pod) if critical else None
-
-
-_Loss = tuple[int, int, int, int, float]
-"""The highest priority, holds to be released, workloads hit, pods, and the age of the oldest: the
-less, the better. Disruption budgets are never violated."""
-
-
-def _loss(*victims: Victim) -> _Loss:
-    pods = pods_of(victims)
-    asked = (asked for victim in victims for asked in victim.unit.reallocate)
-    claims = {(reallocation.namespace, reallocation.claim) for reallocation in asked}
-    created = [pod.pod.metadata.creation_timestamp for pod in pods]
-    return (
-        max(victim.priority for victim in victims),
-        len(claims),
-        len({pod.owner_uid for pod in pods}),
-        len(pods),
-        max((-moment.timestamp() for moment in created if moment), default=0.0),
-    )
 
 
 class _Rescue:
@@ -149,7 +137,7 @@ class _Rescue:
 
     def make_room(self) -> Obstacle | None:
         """Choose the node and the victims. Returns why there are none."""
-        best: tuple[_Loss, str] | None = None
+        best: tuple[Loss, str] | None = None
         chosen: list[Victim] = []
         unknown: Obstacle | None = None
         for node in self._nodes():
@@ -160,8 +148,8 @@ class _Rescue:
             except Unknown as why:
                 unknown = unknown or Obstacle(Ground.FIT_UNKNOWN, f"{node.name}: {why}")
                 continue
-            if victims and (best is None or (_loss(*victims), node.name) < best):
-                best, chosen = (_loss(*victims), node.name), victims
+            if victims and (best is None or (loss_of(*victims), node.name) < best):
+                best, chosen = (loss_of(*victims), node.name), victims
         if best is None and self._taken:
             self._run.look_again(self._now + NEXT)
             return Obstacle(Ground.ROOM_FOR_ANOTHER, ", ".join(self._taken))
@@ -189,14 +177,14 @@ class _Rescue:
             else:
                 yield node
 
-    def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[Victim]:
+    def _victims(self, node: WorldNode, best: tuple[Loss, str] | None) -> list[Victim]:
         """The least that has to go for the pod to fit; nothing if it does not fit at all, or if the
         loss here cannot be less than ``best``, a loss and its node. Raises _Enough if the pod fits,
         or the scheduler can make it fit, and Unknown if claimctl cannot judge."""
         if self._scheduler_can(node):
             raise _Enough(f"{node.name} has devices for it")
         candidates, obstacles = self._candidates(node)
-        if candidates and best is not None and (_loss(candidates[0]), node.name) > best:
+        if candidates and best is not None and (loss_of(candidates[0]), node.name) > best:
             return []
         victims = reprieve(
             candidates[::-1], lambda some: bool(some) and self._fits_without(node, some)
@@ -230,7 +218,7 @@ class _Rescue:
         lower = self._lower(node)
         units, obstacles = victims_among(run, context, lower, self._priority, self._evictor)
         allowed: list[Victim] = []
-        for unit in sorted(units, key=lambda unit: (_loss(unit), unit.unit.id)):
+        for unit in sorted(units, key=lambda unit: (loss_of(unit), unit.unit.id)):
             obstacle = run.beyond(pods_of([*allowed, unit]), context)
             if obstacle is None:
                 allowed.append(unit)
@@ -252,18 +240,13 @@ class _Rescue:
             self._protected = Obstacle(Ground.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
     def _fits_without(self, node: WorldNode, victims: Sequence[Victim]) -> bool:
-        try:
-            with self._run.world.trial():
-                return isinstance(self._placed_without(node, victims), Placement)
-        finally:
-            self._run.devices.undo()
+        with self._run.trial():
+            return isinstance(self._placed_without(node, victims), Placement)
 
     def _placed_without(self, node: WorldNode, victims: Sequence[Victim]) -> Placement | Obstacle:
         """The place of the pod once the victims have left. They are gone from the ``World``."""
         for victim in victims:
-            for pod in victim.pods:
-                self._run.world.remove(pod)
-            self._run.devices.leave(victim.unit.pods, source_closed=victim.unit.close_source)
+            self._run.leave(victim.pods, victim.unit)
         if problem := self._run.predictor.fitter.of(self._pod).problem(node):
             return Obstacle(Ground.NO_OTHER_NODE, problem)
         placement = self._run.devices.place(self._pod.pod, node.name)
@@ -281,18 +264,9 @@ class _Rescue:
         run.devices.take(placement)
         run.devices.commit()
         run.world.add(self._pod, node.name)
-        run.taints.append(
-            TaintStep(
-                node=node.name,
-                node_uid=node.node.metadata.uid,
-                key=self._taint.key,
-                value=self._taint.value,
-                effect=self._taint.effect,
-                unit=unit,
-                pod=reference(self._pod.pod),
-                timeout_seconds=float(self._wanted.pod_scheduled_timeout_seconds),
-            )
-        )
+        seconds, pod = float(self._wanted.pod_scheduled_timeout_seconds), self._pod
+        more = {"pod": reference(pod.pod), "timeout_seconds": seconds}
+        run.close(node.name, pod.uid, unit, CRITICAL_TAINT, **more)
         why = f"{self._name} needs the room on {node.name}: {counted(len(pods), 'victim')}"
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]

@@ -237,9 +237,7 @@ class _Room:
             )
         )
         for victim in victims:
-            for pod in victim.pods:
-                run.world.remove(pod)
-            run.devices.leave(victim.unit.pods)
+            run.leave(victim.pods, victim.unit)
             run.devices.commit()
         for pod in pods:
             step = Relocation(pod, pod.pod.spec.node_name, "")

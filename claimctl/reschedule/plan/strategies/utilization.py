@@ -41,7 +41,7 @@ def balance_usage(run: Run, context: Context, wanted: LowNodeUtilization) -> Non
     names = [name for name in run.world.nodes if context.protections.selects_node(name)]
     usage = Usage(run.world, run.devices)
     low, high = _thresholds(wanted, usage, names)
-    nodes = _Nodes(run, usage, low, high, tuple(sorted(wanted.thresholds)))
+    nodes = Nodes(run, usage, low, high, tuple(sorted(wanted.thresholds)))
     under = [name for name in names if nodes.is_under_used(name)]
     over = {name: max(excess.values()) for name in names if (excess := nodes.excess(name))}
     if text := _nothing_to_do(len(under), len(over), len(names), wanted.number_of_nodes):
@@ -53,14 +53,21 @@ def balance_usage(run: Run, context: Context, wanted: LowNodeUtilization) -> Non
 
 
 def _nothing_to_do(under: int, over: int, total: int, number_of_nodes: int) -> str:
-    if not under:
-        return "no node is under-used"
-    if under <= number_of_nodes:
-        known = counted(under, "under-used node") + (" is" if under == 1 else " are")
-        return f"numberOfNodes is {number_of_nodes}: {known} not enough to act"
+    if text := too_few(under, number_of_nodes):
+        return text
     if under == total:
         return "all nodes are under-used"
     return "" if over else "no node is over-used"
+
+
+def too_few(under: int, number_of_nodes: int) -> str:
+    """Why so many under-used nodes are no reason to act."""
+    if not under:
+        return "no node is under-used"
+    if under > number_of_nodes:
+        return ""
+    known = counted(under, "under-used node") + (" is" if under == 1 else " are")
+    return f"numberOfNodes is {number_of_nodes}: {known} not enough to act"
 
 
 Thresholds = dict[str, Fraction]
@@ -82,7 +89,7 @@ def _thresholds(
 
 
 @dataclass(frozen=True, slots=True)
-class _Nodes:
+class Nodes:
     run: Run
     usage: Usage
     low: Thresholds
@@ -122,7 +129,7 @@ class _Balancing:
     run: Run
     context: Context
     wanted: LowNodeUtilization
-    nodes: _Nodes
+    nodes: Nodes
     under: Sequence[str]
 
     def relieve(self, name: str) -> None:

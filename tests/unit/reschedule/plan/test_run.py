@@ -40,7 +40,7 @@ class Watched(NoDevices):
         names = ",".join(pod.metadata.name for pod in pods)
         self.done.append(f"leave {names}{' closed' * source_closed}")
 
-    def undo(self) -> None:
+    def undo(self, mark: int = 0) -> None:
         self.done.append("undo")
 
     def commit(self) -> None:

@@ -28,7 +28,6 @@ OTHERS = {
     "RemovePodsViolatingNodeTaints": ("deschedule", "{excludedTaints: [dedicated=special]}"),
     "RemovePodsViolatingInterPodAntiAffinity": ("deschedule", "{namespaces: {exclude: [a]}}"),
     "RemovePodsViolatingTopologySpreadConstraint": ("balance", "{constraints: [DoNotSchedule]}"),
-    "HighNodeUtilization": ("balance", "{thresholds: {cpu: 20}}"),
 }
 """What claimctl lacks, with the point at which it is enabled and args."""
 
@@ -54,6 +53,11 @@ OF_2018 = (
     "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}}\n"
 )
 ACCEPTED = {
+    "nodes to empty": policy(
+        "balance: HighNodeUtilization",
+        HighNodeUtilization="{thresholds: {cpu: 20, nvidia.com/gpu: 30}, numberOfNodes: 2, "
+        "evictableNamespaces: {exclude: [a]}, evictionModes: [OnlyThresholdingResources]}",
+    ),
     "duplicates": policy(DUPLICATES),
     "duplicates of chosen kinds": policy(
         DUPLICATES, RemoveDuplicates="{excludeOwnerKinds: [ReplicaSet], namespaces: {include: [a]}}"

@@ -164,6 +164,41 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "profiles[0].plugins.balance.enabled[0]: LowNodeUtilization needs thresholds and ",
     ),
     (
+        enabling("balance", "HighNodeUtilization"),
+        "profiles[0].plugins.balance.enabled[0]: HighNodeUtilization needs thresholds in ",
+    ),
+    (
+        enabling(
+            "balance",
+            "HighNodeUtilization",
+            "LowNodeUtilization",
+            pluginConfig=[
+                {"name": "HighNodeUtilization", "args": {"thresholds": {"cpu": 20}}},
+                {"name": "LowNodeUtilization", "args": USAGE},
+            ],
+        ),
+        "profiles[0].plugins.balance.enabled: LowNodeUtilization and HighNodeUtilization ",
+    ),
+    (
+        with_args("HighNodeUtilization", thresholds={"cpu": 20}, targetThresholds={"cpu": 50}),
+        f"{EVICTOR}.targetThresholds: unknown field: is thresholds meant?",
+    ),
+    (with_args("HighNodeUtilization"), f"{EVICTOR}.thresholds: names no resource"),
+    (
+        with_args("HighNodeUtilization", thresholds={"cpu": 120}),
+        f"{EVICTOR}.thresholds.cpu: 120 is not allowed: at most 100 is expected",
+    ),
+    (
+        with_args("HighNodeUtilization", thresholds={"cpu": 1}, evictionModes=["All"]),
+        f'{EVICTOR}.evictionModes[0]: "All" is not known: OnlyThresholdingResources is expected',
+    ),
+    (
+        with_args(
+            "HighNodeUtilization", thresholds={"a": 1}, evictableNamespaces={"include": [""]}
+        ),
+        f"{EVICTOR}.evictableNamespaces.include: only exclude is read here",
+    ),
+    (
         policy({"plugins": {"filter": {"disabled": ["DefaultEvictor"]}}}),
         "profiles[0].plugins.filter.disabled[0]: DefaultEvictor has the protections of pods: ",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, TaintStep
 from claimctl.reschedule.run.groups import MoveGroup, groups_of
 from claimctl.reschedule.run.steps import MoveStep
@@ -55,6 +57,27 @@ def test_a_late_replacement_is_waited_for_only_where_the_plan_says_so() -> None:
 def test_a_move_needs_the_room_that_others_leave() -> None:
     found = grouped(move("a", "x", "y"), move("b", "x", "y"), move("c", "z", "x"))
     assert [names(group.room) for group in found] == [[], [], ["a", "b"]]
+
+
+def test_nodes_that_are_emptied_are_closed_together_and_one_comes_after_the_other() -> None:
+    def closing(node: str, unit: str) -> TaintStep:
+        return TaintStep(node=node, node_uid=node, key="k", value="v", unit=unit)
+
+    def leaving(name: str, node: str) -> Move:
+        wanted = move(name, node, "z", f"node {node}")
+        return replace(wanted, strategy="HighNodeUtilization")
+
+    leave = leaving("a", "x"), leaving("b", "x"), leaving("c", "y"), move("d", "p", "q")
+    taints = closing("x", "node x"), closing("y", "node y"), closing("spare", "")
+    first, second, other = grouped(*leave, taints=taints)
+    assert [taint.node for taint, _ in first.closings] == ["x", "y", "spare"]
+    assert first.closings == second.closings
+    assert [[left.pod.name for left in gone] for _, gone in first.closings] == [
+        ["a", "b"],
+        ["c"],
+        [],
+    ]
+    assert (second.before, other.before, other.closings) == ([first], [], [])
 
 
 def test_only_room_for_a_critical_pod_rescues() -> None:

@@ -1,0 +1,269 @@
+"""HighNodeUtilization: empty nodes that are hardly used, so that an autoscaler can take them.
+
+A node is emptied whole or not begun. Pods of DaemonSets and mirror pods do not count. The scheduler
+prefers empty nodes. So all nodes that are emptied, and the empty ones that fit, are closed until
+the last replacement has a node: each goes to a node that stays in use. To which of these cannot be
+known. A node is emptied only if its pods find room wherever the others go.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from claimctl.reschedule.plan.facts import MIRROR, victim_rank
+from claimctl.reschedule.plan.fit import Unknown
+from claimctl.reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.policy import HighNodeUtilization, RemoveDuplicates
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.plan.run import Context, Run, of_other
+from claimctl.reschedule.plan.spread import HARD, unevener
+from claimctl.reschedule.plan.strategies.utilization import Nodes, Usage, too_few
+from claimctl.reschedule.plan.units import Unit
+from claimctl.reschedule.plan.victims import Victim, loss_of, pods_of, victim_of
+from claimctl.reschedule.plan.world import HOSTNAME, Relocation, WorldPod, required_anti_affinity
+from claimctl.text import counted
+from claimctl.wire.nodes import Taint
+from claimctl.wire.placement import admits
+
+MOST_EMPTIED, MOST_CLOSED = 20, 100
+"""So many nodes are emptied in one run, and so many empty ones are closed for one of them."""
+MOST_COMBINED = 7
+"""Of more pods on a node, not all the ways are looked at in which they can be on another one."""
+_TAINT = Taint(key=MOVING_TAINT, value=TAINT_VALUE_PREFIX, effect="NoSchedule")
+
+
+def empty_nodes(run: Run, context: Context, wanted: HighNodeUtilization) -> None:
+    """Choose the nodes to empty, once in a plan: what is closed for one is closed for all."""
+    if any(move.strategy == context.strategy for move in run.moves):
+        return
+    low = {name: Fraction(percent) for name, percent in wanted.thresholds.items()}
+    usage = Usage(run.world, run.devices)
+    nodes = Nodes(run, usage, low, {}, tuple(low))
+    names = filter(context.protections.selects_node, run.world.nodes)
+    under = [name for name in names if nodes.is_under_used(name)]
+    if text := too_few(len(under), wanted.number_of_nodes):
+        run.note(context, text)
+    else:
+        _Emptying(run, context, wanted, usage).choose(under)
+
+
+@dataclass(slots=True)
+class _Emptying:
+    run: Run
+    context: Context
+    wanted: HighNodeUtilization
+    usage: Usage
+    used: list[str] = field(init=False)
+    """The nodes with pods that count, the emptiest first."""
+
+    def __post_init__(self) -> None:
+        nodes = self.run.world.nodes.values()
+        used = (node for node in nodes if any(map(self._counts, node.pods.values())))
+        self.used = [node.name for node in sorted(used, key=lambda node: node.scored)]
+
+    def _counts(self, pod: WorldPod) -> bool:
+        """Whether the pod keeps its node in use."""
+        meta = pod.pod.metadata
+        owner = meta.controller()
+        of_node = owner is not None and owner.kind in ("DaemonSet", "Node")
+        if of_node or meta.annotation(MIRROR) is not None or meta.deleting:
+            return False
+        asked = (self.usage.requested(pod, name) for name in self.wanted.thresholds)
+        return not self.wanted.eviction_modes or any(asked)
+
+    def choose(self, under: Sequence[str]) -> None:
+        """Take the node that costs least first, and each further one if all can be emptied."""
+        sources = [source for name in under if (source := self._source(name)) is not None]
+        chosen: list[Victim] = []
+        closed: set[str] = set()
+        for source in sorted(sources, key=lambda source: (loss_of(source), source.unit.id)):
+            spare = self._spare(source)
+            if obstacle := self._against([*chosen, source], spare):
+                self._stay(source.pods, obstacle)
+            else:
+                chosen.append(source)
+                closed.update(spare)
+        made = self._made(chosen)
+        assert not isinstance(made, Obstacle)
+        self.run.devices.commit()
+        for source, steps in zip(chosen, made, strict=True):
+            why = f"{steps[0].source} is under-used, and is emptied"
+            self.run.choose(source.unit, steps, source.pods[0], self.context, why)
+        for name in sorted(closed):
+            self.run.close(name, chosen[0].pods[0].uid, "")
+
+    def _against(self, sources: Sequence[Victim], spare: Sequence[str]) -> Obstacle | None:
+        """Why the last of these nodes cannot be emptied beside the others."""
+        if len(sources) > MOST_EMPTIED:
+            return Obstacle(Ground.LIMIT_TOTAL, f"{MOST_EMPTIED} nodes are emptied in one run")
+        closable = all(map(self.context.protections.selects_node, spare))
+        if not closable or len(spare) > MOST_CLOSED:
+            text = f"they fit on {counted(len(spare), 'empty node')} that claimctl may not close"
+            return Obstacle(Ground.NO_BETTER_NODE, text)
+        if obstacle := self.run.beyond(pods_of(sources), self.context):
+            return obstacle
+        with self.run.trial():
+            made = self._made(sources)
+        return made if isinstance(made, Obstacle) else None
+
+    def _stay(self, pods: Sequence[WorldPod], obstacle: Obstacle) -> None:
+        for pod in pods:
+            self.run.skip(pod.pod, self.context, obstacle)
+
+    # one node
+
+    def _source(self, name: str) -> Victim | None:
+        """The node, unless it has no pods, or one of them stays in any case."""
+        here = sorted(self.run.world.nodes[name].pods.values(), key=victim_rank)
+        here = [pod for pod in here if self._counts(pod)]
+        victims: list[Victim] = []
+        for pod in here:
+            if any(pod in victim.pods for victim in victims):
+                continue
+            victim = self._victim(pod)
+            if isinstance(victim, Obstacle):
+                self._stay(here, of_other(pod, victim))
+                self._stay([pod], victim)
+                return None
+            victims.append(victim)
+        if not victims:
+            return None
+        victims.sort(key=lambda victim: -len(victim.pods))
+        id_, pods = f"node {name}", tuple(pods_of(victims))
+        asked = (asked for victim in victims for asked in victim.unit.reallocate)
+        unit = Unit(
+            pods=tuple(pod.pod for pod in pods),
+            id=id_,
+            close_source=True,
+            reallocate=tuple(replace(claim, unit=id_) for claim in asked),
+            paced=frozenset(v.pods[0].uid for v in victims if len(v.pods) == 1),
+        )
+        return Victim(unit, pods)
+
+    def _victim(self, pod: WorldPod) -> Victim | Obstacle:
+        """The pod's own unit, or why it stays."""
+        if pod.namespace in self.wanted.evictable_namespaces.exclude:
+            return Obstacle(Ground.NAMESPACE, pod.namespace)
+        evictor = self.context.profile.evictor
+        victim = victim_of(self.run, self.context, pod, sys.maxsize, evictor)
+        if isinstance(victim, Obstacle):
+            return victim
+        if any(member.node != pod.node for member in victim.pods):
+            return Obstacle(Ground.UNIT, "a pod of its unit is on another node")
+        if any(admits((_TAINT,), member.pod.spec.tolerations) for member in victim.pods):
+            return Obstacle(Ground.STAYS, f"it tolerates {MOVING_TAINT}, so it might return")
+        return self.run.ledger.resting(self.context.strategy, victim.pods) or victim
+
+    def _spare(self, source: Victim) -> list[str]:
+        """The empty nodes that one of the pods may fit."""
+        with self.run.trial():
+            self.run.leave(source.pods, source.unit)
+            return [
+                name
+                for name in self.run.world.nodes.keys() - set(self.used)
+                if any(self._fits((pod,), name, doubt=True) for pod in source.pods)
+            ]
+
+    # room
+
+    def _made(self, sources: Sequence[Victim]) -> list[list[Relocation]] | Obstacle:
+        """Move the pods of all these nodes to others, in the ``World``. The caller takes it back if
+        that fails."""
+        shut = {source.pods[0].node for source in sources}
+        staying = [name for name in self.used if name not in shut]
+        made: list[list[Relocation]] = []
+        with self.run.predictor.without(self.run.world.nodes.keys() - set(staying)):
+            for source in sources:
+                if obstacle := self._uncertain(source, staying):
+                    return obstacle
+                steps = self.run.place(source.unit, source.pods, source.pods[0], self._accept)
+                if isinstance(steps, Obstacle):
+                    return steps
+                made.append(steps)
+        return made
+
+    def _accept(self, steps: Sequence[Relocation]) -> Obstacle | None:
+        # no move may leave RemoveDuplicates more to do
+        spreads = self.run.policy.names(RemoveDuplicates)
+        return unevener(self.run.world, steps, strictly=False) if spreads else None
+
+    def _uncertain(self, source: Victim, staying: Sequence[str]) -> Obstacle | None:
+        """Why a replacement might find no room on the nodes that stay in use."""
+        with self.run.trial():
+            self.run.leave(source.pods, source.unit)
+            for pod in source.pods:
+                name = pod.pod.metadata.name
+                others = [other for other in source.pods if other is not pod]
+                if others and self._depends(pod):
+                    text = f"where {name} fits depends on where others go"
+                    return Obstacle(Ground.FIT_UNKNOWN, text)
+                alone = pod.uid in source.unit.paced
+                if not (self._fits_any if alone else self._fit_all)(pod, others, staying):
+                    text = f"{name} might find no room on a node that stays in use"
+                    return Obstacle(Ground.NO_BETTER_NODE, text)
+        return None
+
+    def _fits_any(self, pod: WorldPod, others: Sequence[WorldPod], staying: Sequence[str]) -> bool:
+        """Whether the others are too few to take all the room: each goes to one node."""
+        needed = 0
+        for name in staying:
+            needed += self._needed(pod, others, name)
+            if needed > len(others):
+                return True
+        return False
+
+    def _fit_all(self, pod: WorldPod, others: Sequence[WorldPod], staying: Sequence[str]) -> bool:
+        """Whether all find room together, wherever the first of them goes: those that share a claim
+        follow it."""
+        fitting = [name for name in staying if self._fits((pod,), name, doubt=True)]
+        return bool(fitting) and all(self._fits((pod, *others), name) for name in fitting)
+
+    def _needed(self, pod: WorldPod, others: Sequence[WorldPod], name: str) -> int:
+        """How many of the others must be on the node, so that the pod finds no room there. More
+        than there are: they cannot take its room."""
+        if not self._fits((pod,), name):
+            return 0
+        if self._fits((*others, pod), name):
+            return len(others) + 1
+        if len(others) >= MOST_COMBINED:
+            return 1
+        for number in range(1, len(others) + 1):
+            for some in combinations(others, number):
+                if self._fits(some, name, doubt=True) and not self._fits((*some, pod), name):
+                    return number
+        return len(others) + 1
+
+    def _depends(self, pod: WorldPod) -> bool:
+        """Whether a pod elsewhere can change where this one fits."""
+        spec = pod.pod.spec
+        anti = (known.term for known in self.run.world.anti_terms(pod))
+        keys = {term.topology_key for term in (*anti, *required_anti_affinity(spec.affinity))}
+        hard = (c for c in spec.topology_spread_constraints if c.when_unsatisfiable == HARD)
+        keys.update(constraint.topology_key for constraint in hard)
+        near = spec.affinity and spec.affinity.pod_affinity
+        return bool(keys - {HOSTNAME} or (near and near.required))
+
+    def _fits(self, pods: Sequence[WorldPod], name: str, *, doubt: bool = False) -> bool:
+        """Whether all of them, one after the other, have room on the node; ``doubt`` if that is not
+        known."""
+        run = self.run
+        with self.run.trial():
+            for pod in pods:
+                try:
+                    problem = run.predictor.fitter.of(pod).problem(run.world.nodes[name])
+                except Unknown:
+                    return doubt
+                if problem:
+                    return False
+                placement = run.devices.place(pod.pod, name)
+                if isinstance(placement, Obstacle):
+                    return doubt and placement.reason is Ground.FIT_UNKNOWN
+                run.world.add(pod, name)
+                run.devices.take(placement)
+        return True
