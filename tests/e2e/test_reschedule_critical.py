@@ -11,9 +11,17 @@ from kube_in_process.options import ClusterOptions, Preset, Timings
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import HelpState, Result
 from claimctl.reschedule.shapes.records import RecordedTaint
-from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import (
+    DEPLOYMENTS,
+    PODS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    Resource,
+)
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.operators import owned
 from tests.e2e.rescheduling import (
     CRITICAL,
     KEY,
@@ -250,3 +258,25 @@ async def test_ten_critical_pods_at_once_are_helped_one_after_the_other(stage: S
     async with looping(stage, CRITICAL, interval=3600.0):
         await stage.until(lambda: _all_are_helped(stage), "all are bound", within=60)
         await stage.until(lambda: _no_taint(stage), "the node is open", within=5)
+
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", ObjectHeader)
+REPLACING = "{name: DefaultEvictor, args: {replacingOwners: [{kind: ConfigMap}]}}"
+
+
+@pytest.mark.cluster(TWENTY)
+async def test_the_next_critical_pod_does_not_wait_for_replacements(stage: Stage) -> None:
+    """Those of the first one's victims never come: a ConfigMap makes no pods."""
+    await closed(stage, 1)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
+    keeper = await stage.create(CONFIG_MAPS, {"metadata": {"name": "keeper"}})
+    spec = workload("train", 1, template="own")["spec"]["template"]["spec"]
+    for number in range(20):
+        body = {"metadata": {"name": f"train-{number}"}, "spec": spec}
+        await stage.create(PODS, owned(body, keeper, CONFIG_MAPS))
+    await stage.until_running(20)
+    for name in VITAL:
+        await critical(stage, name=name)
+    policy = CRITICAL.replace("{name: DefaultEvictor, args: {}}", REPLACING)
+    async with looping(stage, policy, interval=3600.0):
+        await stage.until(lambda: _all_are_helped(stage), "all are bound", within=60)

@@ -48,11 +48,7 @@ class Closings:
             await self.landings.pods.follow(pod.namespace)
             victims = [move.pod.uid for move in moves]
             closed, entry = await self.taints.close(taint, pod, victims)
-        except NoRecord as error:
-            why = f"{error}; without a record no node is tainted"
-            group.leave(Obstacle(Ground.FAILED, why))
-            return False
-        except Forbidden as error:
+        except (NoRecord, Forbidden) as error:
             group.leave(Obstacle(Ground.FAILED, f"the node cannot be closed: {error}"))
             return False
         if closed in (Closed.OURS, Closed.FOREIGN):

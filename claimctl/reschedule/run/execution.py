@@ -432,13 +432,15 @@ class Execution:
                 step.outcome, step.landed = flight.outcome, flight.landed
 
     async def _settle(self) -> None:
-        """Wait for the replacements, and until no taint or request is needed."""
+        """Wait for the replacements, and until no taint or request is needed. If another critical
+        pod waits for its turn, no replacement is waited for: the next run is for that pod."""
+        hurries = any(skip.reason is Ground.ROOM_FOR_ANOTHER for skip in self.plan.skipped)
         while not self.stop.is_set():
             if self.clock.monotonic() >= self._patience:
                 self._standing.clear()
                 self._growing.clear()
             awaited = self._landings.is_awaited() or self._standing or self._growing
-            if not self._closings.open and (self.urgent.is_set() or not awaited):
+            if not self._closings.open and (hurries or self.urgent.is_set() or not awaited):
                 break
             await self._tick()
             if self._polls:

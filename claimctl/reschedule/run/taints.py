@@ -291,32 +291,28 @@ class Taints:
                 closed = Closed.BUSY if is_own(same[0]) else Closed.FOREIGN
             return taints
 
-        present = await self._write(entry.node, change)
-        return closed if present else Closed.CHANGED
+        done = await self._write(entry.node, change)
+        return Closed.CHANGED if done is Changed.GONE else closed
 
     async def _untaint(self, entry: RecordedTaint) -> bool:
         """Remove exactly this taint, on a node of any state; whether it was there."""
-        removed = False
 
-        def change(node: TaintedNode) -> tuple[Taint, ...]:
-            nonlocal removed
-            kept = tuple(taint for taint in node.spec.taints if not _matches(taint, entry))
-            removed = kept != node.spec.taints
-            return kept
+        def kept(node: TaintedNode) -> tuple[Taint, ...]:
+            return tuple(taint for taint in node.spec.taints if not _matches(taint, entry))
 
-        await self._write(entry.node, change)
-        return removed
+        return await self._write(entry.node, kept) is Changed.WRITTEN
 
-    async def _write(self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]) -> bool:
-        """Change the taints of a node under its version; False if the node is gone."""
+    async def _write(
+        self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]
+    ) -> Changed:
+        """Change the taints of a node under its version."""
 
         def patch(node: TaintedNode) -> dict[str, Any]:
             wanted = change(node)
             same = wanted == node.spec.taints
             return {} if same else {"spec": {"taints": list(wanted) or None}}
 
-        done = await change_object(self.client, TAINTED_NODES, name, patch)
-        return done is not Changed.GONE
+        return await change_object(self.client, TAINTED_NODES, name, patch)
 
     async def _forget(self, entry: RecordedTaint, *, failed: bool = False) -> None:
         """Remove the entry; ``failed`` counts an attempt for the pod."""
