@@ -73,7 +73,7 @@ async def still_allocated(stage: Stage) -> set[str]:
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(FEW, marks=pytest.mark.core),
+        pytest.param(FEW, marks=[pytest.mark.core, pytest.mark.long]),
         pytest.param(MANY, marks=[pytest.mark.alone, pytest.mark.long]),
     ],
 )
