@@ -37,8 +37,7 @@ class Access:
     server: Annotated[str, _hidden("--server -s URL", "The API server.")] = ""
     token: Annotated[str, _hidden("--token TOKEN", "Bearer token for the API server.")] = ""
     certificate_authority: Annotated[
-        str,
-        _hidden("--certificate-authority FILE", "Certificates (PEM) to trust the server by."),
+        str, _hidden("--certificate-authority FILE", "Certificates (PEM) to trust the server by.")
     ] = ""
     insecure_skip_tls_verify: Annotated[
         bool,

@@ -16,15 +16,8 @@ from claimctl.cli.access import Access
 from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVING, kind_of
 from claimctl.cli.session import Session, in_session
 from claimctl.login.kubeconfig import names
+from claimctl.wire import resources as wire
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    NAMESPACES,
-    PODS,
-    RESOURCECLAIMS,
-    WORKLOADS,
-    Resource,
-)
 
 Completion = Callable[[typer.Context, str], list[str]]
 SECONDS = 2.0
@@ -32,7 +25,7 @@ SECONDS = 2.0
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _filter(incomplete, _read(ctx, NAMESPACES))
+    return _filter(incomplete, _read(ctx, wire.NAMESPACES))
 
 
 def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> list[str]:
@@ -40,18 +33,14 @@ def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> lis
     word, slash, name = incomplete.rpartition("/")
     if slash:
         kind = kind_of(word)
-        names = _read(ctx, _resources()[kind]) if kind in kinds else ()
-        return [f"{word}/{name}" for name in _filter(name, names)]
+        there = _read(ctx, _RESOURCES[kind]) if kind in kinds else ()
+        return [f"{word}/{name}" for name in _filter(name, there)]
     more = (f"{kind.lower()}/" for kind in kinds[1:])
-    return _filter(incomplete, (*_read(ctx, _resources()[kinds[0]]), *more))
+    return _filter(incomplete, (*_read(ctx, _RESOURCES[kinds[0]]), *more))
 
 
-def _resources() -> dict[str, Resource[Any]]:
-    known: tuple[Resource[Any], ...] = (
-        *(RESOURCECLAIMS, PODS, CLAIMRESERVATIONS),
-        *WORKLOADS.values(),
-    )
-    return {resource.kind: resource for resource in known}
+_KNOWN: tuple[wire.Resource[Any], ...] = (wire.RESOURCECLAIMS, wire.PODS, wire.CLAIMRESERVATIONS)
+_RESOURCES = {resource.kind: resource for resource in (*_KNOWN, *wire.WORKLOADS.values())}
 
 
 def _filter(incomplete: str, names: Iterable[str]) -> list[str]:
@@ -65,13 +54,13 @@ def _access(ctx: typer.Context) -> Access:
     return replace(Access(**known), request_timeout=SECONDS)
 
 
-def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
+def _read(ctx: typer.Context, resource: wire.Resource[Any]) -> list[str]:
     """The names of the objects; none if the cluster does not tell them in time."""
 
     async def work(session: Session) -> list[str]:
         place = ctx.params.get("namespace") or session.namespace
         where = place if resource.namespaced else ""
-        headers: Resource[Any] = replace(resource, type=ObjectHeader)
+        headers: wire.Resource[Any] = replace(resource, type=ObjectHeader)
         listing = await session.client.list(headers, where, partial=True)
         return sorted(obj.metadata.name for obj in listing.items)
 
@@ -81,16 +70,12 @@ def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
         return []
 
 
-def _of_kubeconfig(section: str) -> Completion:
+def _of_kubeconfig(ctx: typer.Context, incomplete: str, section: str) -> list[str]:
     """Complete the names of a section of the kubeconfig."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        try:
-            return _filter(incomplete, names(_access(ctx).kubeconfig, section))
-        except Exception:
-            return []
-
-    return complete
+    try:
+        return _filter(incomplete, names(_access(ctx).kubeconfig, section))
+    except Exception:
+        return []
 
 
 _CLAIMS = partial(_objects, kinds=(CLAIM,))
@@ -102,8 +87,8 @@ COMPLETIONS: dict[str, Completion] = {
     "[OBJECT]...": _EXPLAINABLE,
     "namespace": namespaces,
     "namespaces": namespaces,
-    "context": _of_kubeconfig("contexts"),
-    "cluster": _of_kubeconfig("clusters"),
-    "user": _of_kubeconfig("users"),
+    "context": partial(_of_kubeconfig, section="contexts"),
+    "cluster": partial(_of_kubeconfig, section="clusters"),
+    "user": partial(_of_kubeconfig, section="users"),
 }
 """The completions by the metavar or the name of a parameter."""

@@ -16,11 +16,8 @@ class When(StrEnum):
 
 
 def in_color(out: TextIO) -> bool:
-    """Whether to write escape sequences to ``out``.
-
-    ``auto`` is for terminals that can show them. NO_COLOR (https://no-color.org) turns ``auto``
-    into ``never``.
-    """
+    """Whether to write escape sequences to ``out``. ``auto`` is for terminals that can show them,
+    unless NO_COLOR (https://no-color.org) is set."""
     match os.environ.get(VARIABLE, When.AUTO):
         case When.ALWAYS:
             return True

@@ -32,12 +32,7 @@ def seconds(value: str) -> float:
 
 
 def duration_option(
-    flag: str,
-    help_: str,
-    *,
-    least: float = 0.0,
-    most: float | None = None,
-    hidden: bool = False,
+    flag: str, help_: str, *, least: float = 0.0, most: float | None = None, hidden: bool = False
 ) -> Any:
     """An option that takes a duration between two numbers of seconds."""
 

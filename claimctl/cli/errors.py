@@ -60,7 +60,7 @@ def _report(error: Exception, err: TextIO | None) -> int:
     code, line = classify(error)
     if err is None:  # stderr is closed, too
         return code
-    if debugging():
+    if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         traceback.print_exception(error, file=err)
     print(f"error: {line}", file=err)
     return code
@@ -115,10 +115,6 @@ def _usage_line(error: typer.TyperException) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def debugging() -> bool:
-    return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
 
 
 def _drop_stdout() -> None:

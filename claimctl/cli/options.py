@@ -84,17 +84,11 @@ def named(
 
 
 ClaimArgument = Annotated[
-    str,
-    typer.Argument(metavar="CLAIM", help="The claim: NAME or claim/NAME.", callback=claim_name),
+    str, typer.Argument(metavar="CLAIM", help="The claim: NAME or claim/NAME.", callback=claim_name)
 ]
 KubeconfigOption = Annotated[
     str | None,
-    named(
-        "--kubeconfig FILE",
-        "The kubeconfig.",
-        "$KUBECONFIG, else ~/.kube/config",
-        hidden=True,
-    ),
+    named("--kubeconfig FILE", "The kubeconfig.", "$KUBECONFIG, else ~/.kube/config", hidden=True),
 ]
 ContextOption = Annotated[
     str | None,

@@ -123,11 +123,8 @@ def exporting(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
 async def health_server(
     bind_address: str, probes: Probes, files: tuple[Path, Path] | None = None
 ) -> AsyncIterator[None]:
-    """Serve health and metrics; nothing is served with the address ''.
-
-    Args:
-        files: the certificate and its key; None means plain HTTP.
-    """
+    """Serve health and metrics by HTTPS, or by HTTP without the files of a certificate and its key;
+    nothing with the address ''."""
     if not bind_address:
         yield
         return

@@ -38,14 +38,8 @@ class Session:
 
 @asynccontextmanager
 async def connected(access: Access, namespace: str | None = None) -> AsyncIterator[Session]:
-    """A client for the cluster that the flags and the environment name.
-
-    Args:
-        namespace: the namespace of the session; None means that of the kubeconfig's context.
-
-    Raises:
-        ConfigError: there is no usable connection.
-    """
+    """A client for the cluster that the flags and the environment name, or ConfigError. The
+    namespace None means that of the kubeconfig's context."""
     configure(level=Level.WARNING)
     connection = connection_of(access)
     clock = LoopClock()

@@ -40,18 +40,14 @@ async def read_old_objects(client: Client) -> OldObjects:
     """List them. A version that is not served has none. KubeError if they cannot be listed."""
     groups = await _list(client, _GROUPS)
     workloads = await _list(client, _OTHERS)
-    foreign = [group for group in groups.items if not group.made_by_claimctl]
-    named = [
-        *(("PodGroup", group.metadata.namespace, group.metadata.name) for group in foreign),
-        *(("PodGroup", unread.namespace, unread.name) for unread in groups.unreadable),
-        *(
-            ("Workload", workload.metadata.namespace, workload.metadata.name)
-            for workload in workloads.items
-        ),
-    ]
+    foreign = [group.metadata for group in groups.items if not group.made_by_claimctl]
     return OldObjects(
         tuple(group for group in groups.items if group.made_by_claimctl),
-        tuple(f"{kind} {namespace}/{name}" for kind, namespace, name in named),
+        (
+            *(f"PodGroup {it.namespace}/{it.name}" for it in foreign),
+            *(f"PodGroup {it.namespace}/{it.name}" for it in groups.unreadable),
+            *(f"Workload {it.metadata.namespace}/{it.metadata.name}" for it in workloads.items),
+        ),
     )
 
 
@@ -61,10 +57,8 @@ async def _list(client: Client, resource: Resource[T]) -> Listing[T]:
 
 
 async def own_groups(client: Client) -> dict[str, PodGroup]:
-    """The PodGroups of v1alpha2 that claimctl made, by UID.
-
-    The controller may not list Workloads, so this reads less than ``read_old_objects``.
-    """
+    """The PodGroups of v1alpha2 that claimctl made, by UID. The controller may not list Workloads,
+    so this reads less than ``read_old_objects``."""
     return {
         group.metadata.uid: group
         for group in (await _list(client, _GROUPS)).items
@@ -78,10 +72,7 @@ async def remove_group(client: Client, group: PodGroup) -> None:
     Call it when the claims list these pods. From then on, new pods of the group wait.
     kube-controller-manager keeps the object of a group by a finalizer of its own until the pods
     have ended, which may be long after the upgrade. So all finalizers are removed. The deletion
-    comes first: no finalizer is added after it.
-
-    Raises:
-        KubeError: a request failed; another call goes on.
+    comes first: no finalizer is added after it. After an error, another call goes on.
     """
     exact, meta = client.in_version(PODGROUPS.group, OLD), group.metadata
 

@@ -8,20 +8,12 @@ a crash between the two writes loses nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from claimctl.downgrade import records
 from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand_recorded
 from claimctl.downgrade.pods import PodsOfClaims
-from claimctl.downgrade.records import (
-    announced,
-    expanded_record,
-    failed,
-    held_back,
-    is_announced,
-    over,
-    uncertain_uids,
-    withdrawn,
-)
 from claimctl.downgrade.run import write_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
@@ -86,22 +78,22 @@ class Expander:
         """
         expansion = self._expansion(record, claim, pods)
         if not isinstance(expansion, Expanded):
-            return Attempt(expanded_record(record, claim, expansion, uncertain))
+            return Attempt(records.expanded_record(record, claim, expansion, uncertain))
         if expansion.ahead:
-            record = held_back(record, self.binding_left(claim, pods))
+            record = records.held_back(record, self.binding_left(claim, pods))
             await self.announce(record)
             return await self._take_out(record, claim, pods, expansion.ahead, uncertain)
-        if expansion.removed and not is_announced(record, claim):
-            record = announced(record, claim)
+        if expansion.removed and not records.is_announced(record, claim):
+            record = records.announced(record, claim)
             await self.announce(record)
         try:
             refused = await self._write(record, claim, expansion.reserved_for, uncertain)
         except Conflict:
-            return Attempt(withdrawn(record, claim, uncertain), True, uncertain)
+            return Attempt(records.withdrawn(record, claim, uncertain), True, uncertain)
         except RequestTimeout:
             # The server may have carried out our write, or may still do so.
-            return Attempt(record, True, uncertain_uids(record))
-        return refused or Attempt(expanded_record(record, claim, expansion))
+            return Attempt(record, True, records.uncertain_uids(record))
+        return refused or Attempt(records.expanded_record(record, claim, expansion))
 
     def _expansion(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
@@ -124,9 +116,10 @@ class Expander:
         try:
             await write_list(self.client, claim, entries)
         except NotFound:
-            return Attempt(over(record))
+            return Attempt(records.over(record))
         except (Forbidden, Invalid) as error:
-            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
+            left = records.withdrawn(record, claim, uncertain)
+            return Attempt(records.failed(left, error.reason, str(error)))
         return None
 
     async def list_beside_groups(
@@ -145,16 +138,15 @@ class Expander:
         """
         expansion = self._expansion(record, claim, pods)
         if isinstance(expansion, ExpansionRefused):
-            return Attempt(expanded_record(record, claim, expansion, uncertain))
+            return Attempt(records.expanded_record(record, claim, expansion, uncertain))
         listed = {entry.uid: entry for entry in claim.status.reserved_for}
         added = expansion.reserved_for if isinstance(expansion, Expanded) else ()
         entries = {**listed, **{entry.uid: entry for entry in added}}
         if len(entries) == len(listed) or len(entries) > LIMIT:
             return Attempt(record)
-        try:
+        refused = None
+        with suppress(Conflict, RequestTimeout):
             refused = await self._write(record, claim, entries.values(), uncertain)
-        except (Conflict, RequestTimeout):
-            return Attempt(record, True, uncertain)
         return refused or Attempt(record, True, uncertain)
 
     async def _take_out(

@@ -81,10 +81,8 @@ Expansion = Expanded | ExpansionRefused | Unchanged
 
 
 class ClaimToUpgrade(ResourceClaim, frozen=True, kw_only=True):
-    """A claim under a plan for an upgrade: its references to PodGroups are replaced.
-
-    The feature stays on, so the workload keeps the claim, also without pods.
-    """
+    """A claim under a plan for an upgrade: its references to PodGroups are replaced. The feature
+    stays on, so the workload keeps the claim, also without pods."""
 
 
 def claims_under(spec: DowngradePlanSpec) -> Resource[ResourceClaim]:
@@ -197,10 +195,7 @@ def expand_recorded(
 def _missing(
     claim: ResourceClaim, consumers: Consumers, openers: Collection[Reference]
 ) -> tuple[Reference, ...]:
-    """The pods that the list lacks: bound ones, and ones that may be bound without a listing.
-
-    The result is sorted by name and UID.
-    """
+    """The pods that the list lacks: bound ones, and ones that may be bound without a listing."""
     known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     open_to = (pod for pod in consumers.pending.values() if _is_open(claim, openers, pod))
     pods = (*consumers.bound.values(), *open_to)
@@ -331,14 +326,8 @@ def names_of(references: Iterable[Reference]) -> str:
 
 
 def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
-    """UIDs of the pending pods that claimctl listed, by managedFields.
-
-    claimctl may take such an entry out as long as the pod is pending. Entries that a scheduler
-    wrote are not among them.
-
-    Args:
-        pending: the UIDs of the pending pods.
-    """
+    """UIDs of the pending pods that claimctl listed, by managedFields. claimctl may take such an
+    entry out as long as the pod is pending, and none that a scheduler wrote."""
     waiting = {
         entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
     }
@@ -351,9 +340,6 @@ def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[st
 
     Listing ahead never concerns a pod of a PodGroup, or an allocation that admits any pod. There
     only a downgrade lists pending pods, and these entries have to stay.
-
-    Args:
-        pending: the pending pods by UID.
     """
     allocation = claim.status.allocation
     if allocation is None or allocation.reserved_for_any_pod:

@@ -23,11 +23,8 @@ class PlanWithdrawn(Exception):
 
 
 class Overtaken(Exception):
-    """Another client wrote the plan while it was carried out: wait a little and start over.
-
-    Attributes:
-        plan: the plan with the other client's write.
-    """
+    """Another client wrote the plan while it was carried out: wait a little and start over with
+    ``plan``, which has its write."""
 
     def __init__(self, plan: DowngradePlan) -> None:
         super().__init__(f"plan {plan.metadata.name} was written by another client")
@@ -52,23 +49,18 @@ class PlanLedger:
             PlanWithdrawn: the plan is gone or is being deleted.
             KubeError: the request failed; it may be unknown whether the status was written.
         """
-        if status != self.plan.status:
-            await self._write(status)
-        self._progress(status)
-
-    async def _write(self, status: DowngradePlanStatus) -> None:
         meta = self.plan.metadata
         try:
-            self.plan = await self._client.merge_patch(
-                DOWNGRADEPLANS,
-                meta,
-                {"status": merge_diff(to_plain(self.plan.status), to_plain(status))},
-                subresource="status",
-            )
+            if status != self.plan.status:
+                patch = {"status": merge_diff(to_plain(self.plan.status), to_plain(status))}
+                self.plan = await self._client.merge_patch(
+                    DOWNGRADEPLANS, meta, patch, subresource="status"
+                )
         except Conflict:
             raise await self._overtaken() from None
         except NotFound:
             raise PlanWithdrawn(f"plan {meta.name} was deleted") from None
+        self._progress(status)
 
     async def _overtaken(self) -> Exception:
         """The exception to raise after a conflict.

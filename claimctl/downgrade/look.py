@@ -38,20 +38,9 @@ PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 
 async def look(
-    client: Client,
-    served: bool | None,
-    why: str = "",
-    believed_off: Collection[ComponentName] = (),
+    client: Client, served: bool | None, why: str = "", believed_off: Collection[ComponentName] = ()
 ) -> Look:
-    """Read the cluster. Writes nothing.
-
-    Args:
-        served: whether the API server keeps the feature's fields; None if this is not known.
-        why: how this was found out.
-
-    Raises:
-        KubeError: claims or pods cannot be read.
-    """
+    """Read the cluster. ``Look`` says what the arguments mean."""
     plan = None
     with suppress(PlanRefused):  # the cluster does not know DowngradePlans
         plan = await find(client)
@@ -134,18 +123,10 @@ class _Facts:
     def add_unreadable(self, unreadable: Iterable[Unreadable]) -> None:
         """A workload may hold a claim that cannot be read, so it blocks the downgrade."""
         for unread in unreadable:
-            command = f"kubectl get -n {unread.namespace} resourceclaim {unread.name} -o yaml"
-            self.claims.append(
-                ClaimStanding(
-                    unread.namespace,
-                    unread.name,
-                    unread.uid,
-                    Standing.BLOCKED,
-                    "Unreadable",
-                    unread.describe(),
-                    command,
-                )
-            )
+            namespace, name, problem = unread.namespace, unread.name, unread.describe()
+            judged = (Standing.BLOCKED, "Unreadable", problem)
+            command = f"kubectl get -n {namespace} resourceclaim {name} -o yaml"
+            self.claims.append(ClaimStanding(namespace, name, unread.uid, *judged, command))
 
     def add_refused(self, uids: Collection[str]) -> None:
         for uid, pod in self.waiting.items():

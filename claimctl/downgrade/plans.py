@@ -154,12 +154,9 @@ async def _next_run(
 
 
 async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatus:
-    """The status that the plan would reach. Writes nothing.
+    """The status that the plan would reach. Writes nothing; raises what ``begin`` does.
 
     The references that an existing plan has on record count, as they would for a run.
-
-    Raises:
-        NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
     known = None
     with suppress(PlanRefused):  # no CRDs: nothing is recorded yet, and a preview records nothing

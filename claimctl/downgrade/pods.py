@@ -51,9 +51,6 @@ async def with_pods(
     Args:
         claims: sorted by namespace, and read before.
         kept: how many pods may be kept at a time, unless one claim has more.
-
-    Raises:
-        KubeError: a request failed.
     """
     for namespace, group in groupby(claims, key=lambda claim: claim.metadata.namespace):
         left = list(group)
@@ -68,21 +65,19 @@ async def _list_some(
     client: Client, namespace: str, claims: Sequence[ResourceClaim], kept: int
 ) -> tuple[PodsOfClaims, int]:
     """The pods of the first claims, and how many claims that are."""
+
+    async def gather(limit: int) -> tuple[PodsOfClaims, int]:
+        gathering, unreadable = _Gathering.of(claims, kept), list[Unreadable]()
+        async for page in client.pages(PODS, namespace, limit=limit):
+            unreadable += page.unreadable
+            for pod in page.items:
+                gathering.add(pod)
+        return PodsOfClaims(gathering.by_claim, tuple(unreadable)), len(gathering.names)
+
     try:
-        return await _gather(client, namespace, _Gathering.of(claims, kept), PAGE)
+        return await gather(PAGE)
     except Gone:
-        return await _gather(client, namespace, _Gathering.of(claims, kept), 0)
-
-
-async def _gather(
-    client: Client, namespace: str, gathering: _Gathering, limit: int
-) -> tuple[PodsOfClaims, int]:
-    unreadable: list[Unreadable] = []
-    async for page in client.pages(PODS, namespace, limit=limit):
-        unreadable += page.unreadable
-        for pod in page.items:
-            gathering.add(pod)
-    return PodsOfClaims(gathering.by_claim, tuple(unreadable)), len(gathering.names)
+        return await gather(0)
 
 
 @dataclass

@@ -21,27 +21,13 @@ from functools import partial
 
 import msgspec
 
+from claimctl.downgrade import records
 from claimctl.downgrade.departure import Departure
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded, uids_on_record
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
-from claimctl.downgrade.records import (
-    PlanPhase,
-    RecordState,
-    announced,
-    expanded_record,
-    failed,
-    final_phase,
-    held_back,
-    is_held_back,
-    refused,
-    status,
-    survey,
-    uncertain_uids,
-    unread,
-    withdrawn,
-)
+from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, unskipped
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
@@ -70,12 +56,7 @@ _RULES = Rules()
 
 
 async def run_plan(
-    client: Client,
-    ledger: PlanLedger,
-    clock: Clock,
-    *,
-    rules: Rules = _RULES,
-    tended: bool = True,
+    client: Client, ledger: PlanLedger, clock: Clock, *, rules: Rules = _RULES, tended: bool = True
 ) -> DowngradePlanStatus:
     """Expand every claim in the plan's scope that a workload holds.
 
@@ -93,12 +74,11 @@ async def run_plan(
     Raises:
         Overtaken: another client wrote the plan; start over with its present status.
         PlanWithdrawn: the plan is gone.
-        KubeError: a LIST or a status write failed; the plan's status records what is done.
     """
     try:
         parse(ledger.plan.spec.claim_selector)
     except ValueError as error:
-        refusal = refused(ledger.plan, str(error), clock.now())
+        refusal = records.refused(ledger.plan, str(error), clock.now())
         await ledger.store(refusal)
         return refusal
     run = _Preparation(client, ledger, clock, rules, tended)
@@ -109,33 +89,43 @@ async def run_plan(
     if not ledger.plan.spec.upgrade_to or run.is_through():
         await run.expand(claims)
         await run.verify(rules.settle_seconds)
-    await run.report(final_phase(run.records.values()))
+    await run.report(records.final_phase(run.records.values()))
     return run.status
 
 
 async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     """The status that ``run_plan`` would reach, from live LISTs and without a write."""
-    claims, unreadable = await _claims(client, plan)
-    on_record = await _on_record(client, plan, claims.values())
-    uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
-    records = {record.uid: record for record in _survey(plan, claims, on_record)}
-    async for chunk, pods in with_pods(client, unskipped(records, claims)):
+    claims, on_record, made = await _survey(client, plan)
+    uncertain = {record.uid: records.uncertain_uids(record) for record in plan.status.claims}
+    async for chunk, pods in with_pods(client, unskipped(made, claims)):
         for claim in chunk:
-            record = records[claim.metadata.uid]
+            uid, record = claim.metadata.uid, made[claim.metadata.uid]
             expansion = expand_recorded(claim, pods, record, on_record=on_record)
-            records[record.uid] = expanded_record(
-                record, claim, expansion, uncertain.get(record.uid, ())
-            )
-    records |= _unread(unreadable, plan.status.claims)
-    return status(plan, final_phase(records.values()), records)
+            made[uid] = records.expanded_record(record, claim, expansion, uncertain.get(uid, ()))
+    return records.status(plan, records.final_phase(made.values()), made)
 
 
-def _survey(
-    plan: DowngradePlan, claims: Mapping[str, ResourceClaim], on_record: Collection[str]
-) -> tuple[DowngradedClaim, ...]:
+async def _survey(
+    client: Client, plan: DowngradePlan
+) -> tuple[dict[str, ResourceClaim], frozenset[str], dict[str, DowngradedClaim]]:
+    """The claims in the plan's scope, the UIDs of the references that the statuses of reservations
+    record for them, and the records to begin with; claims and records by UID.
+
+    A cluster that does not serve ClaimReservations records none, nor does a reservation that cannot
+    be read. Their references then count as another writer's, and stay.
+    """
+    claims, unreadable = await _claims(client, plan)
+    reservations: list[ClaimReservation] = []
+    for namespace in plan.spec.namespaces or ("",):
+        reservations += (await list_if_served(client, CLAIMRESERVATIONS, namespace)).items
+    on_record = frozenset(
+        uid for claim in claims.values() for uid in uids_on_record(claim, reservations)
+    )
     names = {uid: (claim.metadata.namespace, claim.metadata.name) for uid, claim in claims.items()}
     skipped = {uid for uid, name in names.items() if is_skipped(plan.spec, *name)}
-    return survey(claims.values(), plan.status.claims, on_record, skipped)
+    made = records.survey(claims.values(), plan.status.claims, on_record, skipped)
+    lost = _unread(unreadable, plan.status.claims)
+    return claims, on_record, {record.uid: record for record in made} | lost
 
 
 async def _claims(
@@ -168,32 +158,18 @@ async def _claims(
 
 
 def _unread(
-    unreadable: Iterable[Unreadable], records: Iterable[DowngradedClaim]
+    unreadable: Iterable[Unreadable], recorded: Iterable[DowngradedClaim]
 ) -> dict[str, DowngradedClaim]:
     """A failed record for each claim that cannot be read: a workload may hold it."""
-    known = {record.uid: record for record in records}
+    known = {record.uid: record for record in recorded}
     return {
-        problem.uid: unread(
+        problem.uid: records.unread(
             known.get(problem.uid)
             or DowngradedClaim(namespace=problem.namespace, name=problem.name, uid=problem.uid),
             problem,
         )
         for problem in unreadable
     }
-
-
-async def _on_record(
-    client: Client, plan: DowngradePlan, claims: Iterable[ResourceClaim]
-) -> frozenset[str]:
-    """UIDs of the references that the statuses of reservations record for these claims.
-
-    A cluster that does not serve ClaimReservations gives none, nor does a reservation that cannot
-    be read. Their references then count as another writer's, and stay.
-    """
-    reservations: list[ClaimReservation] = []
-    for namespace in plan.spec.namespaces or ("",):
-        reservations += (await list_if_served(client, CLAIMRESERVATIONS, namespace)).items
-    return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
 
 
 _PUT_BACK = (
@@ -210,11 +186,15 @@ class _Preparation(PlanRun):
     ) -> None:
         super().__init__(client, ledger.plan, clock, ledger)
         self._expander = Expander(client, clock, self._announce, tended=tended, rules=rules)
-        self._held_back = {uid for uid, record in self.records.items() if is_held_back(record)}
+        self._held_back = {
+            uid for uid, record in self.records.items() if records.is_held_back(record)
+        }
         """The claims for which an earlier run waited, and perhaps not long enough."""
         self._waits: dict[str, float] = {}
         """By claim UID: for how many seconds its workload references have to stay."""
-        self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
+        self._uncertain = {
+            uid: records.uncertain_uids(record) for uid, record in self.records.items()
+        }
         self._open_to_any: set[str] = set()
 
     async def _announce(self, record: DowngradedClaim) -> None:
@@ -223,12 +203,8 @@ class _Preparation(PlanRun):
 
     async def begin(self) -> dict[str, ResourceClaim]:
         """Make the records, and return the claims as read. They are not kept."""
-        claims, unreadable = await _claims(self.client, self.plan)
-        on_record = await _on_record(self.client, self.plan, claims.values())
+        claims, on_record, self.records = await _survey(self.client, self.plan)
         self._expander = replace(self._expander, on_record=on_record)
-        records = _survey(self.plan, claims, on_record)
-        self.records = {record.uid: record for record in records}
-        self.records |= _unread(unreadable, self.plan.status.claims)
         self._open_to_any = {uid for uid, claim in claims.items() if claim.is_open_to_any}
         await self.report(PlanPhase.EXPANDING)
         return claims
@@ -243,9 +219,11 @@ class _Preparation(PlanRun):
         await departure.list_pods(claims)
         now = await self.read(self.records)
         pending = (uid for uid in now if self.records[uid].state == RecordState.PENDING)
-        self.records |= {uid: announced(self.records[uid], now[uid]) for uid in pending}
+        self.records |= {uid: records.announced(self.records[uid], now[uid]) for uid in pending}
         # kube-controller-manager takes groups that are gone out of the lists, as this run does
-        self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
+        self._uncertain = {
+            uid: records.uncertain_uids(record) for uid, record in self.records.items()
+        }
         await self.report(PlanPhase.EXPANDING)
         if self.is_through():
             await departure.delete_groups(now)
@@ -270,8 +248,8 @@ class _Preparation(PlanRun):
                 return
         for claim in left:
             uid = claim.metadata.uid
-            record = withdrawn(self.records[uid], claim, uncertain.get(uid, ()))
-            self.records[uid] = failed(record, "Conflict", CHANGED_TOO_OFTEN)
+            record = records.withdrawn(self.records[uid], claim, uncertain.get(uid, ()))
+            self.records[uid] = records.failed(record, "Conflict", CHANGED_TOO_OFTEN)
 
     async def _expand_one(
         self,
@@ -304,13 +282,13 @@ class _Preparation(PlanRun):
         waits, self._waits = self._waits, {}
         end = self._clock.monotonic() + max(waits.values(), default=0.0)
         while (left := end - self._clock.monotonic()) > 0:
-            self.records |= {uid: held_back(self.records[uid], left) for uid in waits}
+            self.records |= {uid: records.held_back(self.records[uid], left) for uid in waits}
             await self.report(PlanPhase.EXPANDING)
             await self._clock.sleep(min(left, SIGN_SECONDS))
 
     def is_through(self) -> bool:
         """Whether the list of every claim has its pods."""
-        return final_phase(self.records.values()) is PlanPhase.PREPARED
+        return records.final_phase(self.records.values()) is PlanPhase.PREPARED
 
     async def verify(self, settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
@@ -329,8 +307,8 @@ class _Preparation(PlanRun):
                 return
             await self.expand(wrong)
         for uid, claim in (await self._not_as_written()).items():
-            left = withdrawn(self.records[uid], claim, ())
-            self.records[uid] = failed(left, "PutBack", _PUT_BACK)
+            left = records.withdrawn(self.records[uid], claim, ())
+            self.records[uid] = records.failed(left, "PutBack", _PUT_BACK)
 
     def _expanded_uids(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == RecordState.EXPANDED]
@@ -343,7 +321,7 @@ class _Preparation(PlanRun):
                 still be binding, because it saw the list before it was written.
         """
         claims, unreadable = await _claims(self.client, self.plan)
-        recorded = (unread for unread in unreadable if unread.uid in self.records)
+        recorded = (problem for problem in unreadable if problem.uid in self.records)
         self.records |= _unread(recorded, self.records.values())
         expanded = [claims[uid] for uid in self._expanded_uids() if uid in claims]
         wrong = {}
@@ -368,5 +346,5 @@ def _listing_also(claim: ResourceClaim, before: ResourceClaim) -> ResourceClaim:
         entry for entry in before.status.reserved_for if is_pod(entry) and entry.uid not in listed
     )
     entries = (*claim.status.reserved_for, *gone)
-    status = msgspec.structs.replace(claim.status, reserved_for=entries)
-    return msgspec.structs.replace(claim, status=status)
+    listing = msgspec.structs.replace(claim.status, reserved_for=entries)
+    return msgspec.structs.replace(claim, status=listing)

@@ -94,30 +94,19 @@ def survey(
         skipped: UIDs of the claims that the plan leaves as they are.
     """
     known = {record.uid: record for record in earlier}
-    records = (
-        _survey_one(claim, known.get(claim.metadata.uid), on_record, skipped) for claim in claims
-    )
-    return tuple(
-        sorted(
-            (record for record in records if record.workload_references),
-            key=lambda record: (record.namespace, record.name),
-        )
-    )
 
+    def surveyed(claim: ResourceClaim) -> DowngradedClaim:
+        meta = claim.metadata
+        new = DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
+        record = known.get(meta.uid, new)
+        left = withdrawn(record, claim, uncertain_uids(record))
+        if meta.uid in skipped:
+            return _end(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+        record = left if unknown_references(claim, on_record) else announced(record, claim)
+        return _end(record, RecordState.PENDING, pods=0)
 
-def _survey_one(
-    claim: ResourceClaim,
-    known: DowngradedClaim | None,
-    on_record: Collection[str],
-    skipped: Collection[str],
-) -> DowngradedClaim:
-    meta = claim.metadata
-    record = known or DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
-    left = withdrawn(record, claim, uncertain_uids(record))
-    if meta.uid in skipped:
-        return _end(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
-    record = left if unknown_references(claim, on_record) else announced(record, claim)
-    return _end(record, RecordState.PENDING, pods=0)
+    records = (record for record in map(surveyed, claims) if record.workload_references)
+    return tuple(sorted(records, key=lambda record: (record.namespace, record.name)))
 
 
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
@@ -144,10 +133,8 @@ def uncertain_uids(record: DowngradedClaim) -> frozenset[str]:
 def withdrawn(
     record: DowngradedClaim, claim: ResourceClaim, uncertain: Collection[str]
 ) -> DowngradedClaim:
-    """The record after a write that surely failed: the listed references were not replaced.
-
-    References in ``uncertain`` stay on record.
-    """
+    """The record after a write that surely failed: the listed references were not replaced, and
+    only those in ``uncertain`` stay on record."""
     left = uncertain_uids(record).intersection(uncertain)
     kept = tuple(reference for reference in workload_references(claim) if reference.uid in left)
     return _with(record, claim, kept, "")
@@ -179,10 +166,8 @@ def expanded_record(
     expansion: Expansion,
     uncertain: Collection[str] = (),
 ) -> DowngradedClaim:
-    """The record after the claim was written, or needed no write, or must not be written.
-
-    A claim that only pods hold was expanded by an earlier run, or by a write whose answer was lost.
-    """
+    """The record after the claim was written, or needed no write, or must not be written. One that
+    only pods hold was expanded by an earlier run, or by a write whose answer was lost."""
     if isinstance(expansion, ExpansionRefused):
         left = withdrawn(record, claim, uncertain)
         reason, message = expansion.obstacle, expansion.message
@@ -198,11 +183,8 @@ def awaiting(record: DowngradedClaim) -> DowngradedClaim:
 
 
 def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
-    """The record of a claim whose pods that claimctl listed ahead have left its list.
-
-    Args:
-        seconds: for how long a scheduler may still be binding such a pod.
-    """
+    """The record of a claim whose pods that claimctl listed ahead have left its list. A scheduler
+    may be binding such a pod for so many seconds."""
     text = f"a scheduler may still bind pods that waited: the hold stays for {seconds:.0f} s more"
     return _end(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
 

@@ -11,16 +11,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from claimctl.downgrade import records
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
-from claimctl.downgrade.records import (
-    PlanPhase,
-    awaiting,
-    failed,
-    over,
-    restored_phase,
-    restored_record,
-)
+from claimctl.downgrade.records import PlanPhase
 from claimctl.downgrade.restoration import restore
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.kube.client import Client
@@ -40,20 +34,8 @@ FEW = 100
 async def restore_plan(
     client: Client, ledger: PlanLedger, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
-    """Add the replaced references of every record again, as far as they can return.
-
-    Args:
-        ledger: the plan, read just before.
-        dialect: the dialect of the cluster.
-
-    Returns:
-        The last stored status. Its phase is Restored, or PartlyRestored if references are left.
-
-    Raises:
-        Overtaken: another client wrote the plan; start over with its present status.
-        PlanWithdrawn: the plan is gone.
-        KubeError: a request failed; the plan's status records what is done.
-    """
+    """Add the replaced references of every record again, as far as they can return. Returns and
+    raises what ``prepare.run_plan`` does; the phase is Restored, or PartlyRestored."""
     return await _Restoration(client, ledger.plan, clock, dialect, ledger).run()
 
 
@@ -87,10 +69,10 @@ class _Restoration(PlanRun):
     async def run(self) -> DowngradePlanStatus:
         due = [uid for uid, record in self.records.items() if record.replaced_references]
         # so that the progress counts them
-        self.records |= {uid: awaiting(self.records[uid]) for uid in due}
+        self.records |= {uid: records.awaiting(self.records[uid]) for uid in due}
         await self.report(PlanPhase.RESTORING)
         await self._restore(due)
-        await self.report(restored_phase(self.records.values()))
+        await self.report(records.restored_phase(self.records.values()))
         return self.status
 
     async def _restore(self, due: list[str]) -> None:
@@ -111,7 +93,7 @@ class _Restoration(PlanRun):
             if not due:
                 return
         for uid in due:
-            self.records[uid] = failed(self.records[uid], "Conflict", CHANGED_TOO_OFTEN)
+            self.records[uid] = records.failed(self.records[uid], "Conflict", CHANGED_TOO_OFTEN)
 
     def _wanted_references(self, claims: Iterable[ResourceClaim]) -> list[tuple[str, Reference]]:
         """The replaced references of the claims' records, each once, with their namespaces."""
@@ -145,7 +127,7 @@ class _Restoration(PlanRun):
         record = self.records[uid]
         restoration = restore(claim, record, pods.of(claim), self._existing, self._dialect)
         if restoration is None:
-            self.records[uid] = over(record)
+            self.records[uid] = records.over(record)
             return
         try:
             if self._writes and restoration.add:
@@ -158,9 +140,9 @@ class _Restoration(PlanRun):
         except (Conflict, RequestTimeout):
             again.add(uid)
         except NotFound:
-            self.records[uid] = over(record)
+            self.records[uid] = records.over(record)
         except (Forbidden, Invalid) as error:
-            self.records[uid] = failed(record, error.reason, str(error))
+            self.records[uid] = records.failed(record, error.reason, str(error))
         else:
-            self.records[uid] = restored_record(record, restoration)
+            self.records[uid] = records.restored_record(record, restoration)
         await self.report_progress()

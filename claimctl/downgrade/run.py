@@ -96,13 +96,7 @@ def unskipped(
 
 
 async def write_list(client: Client, claim: ResourceClaim, entries: Iterable[Reference]) -> None:
-    """Write the list if the claim is as read.
-
-    If the answer cannot be read, the write has succeeded nevertheless.
-
-    Raises:
-        Conflict: the claim has changed.
-        KubeError: the write failed, or its outcome is unknown (RequestTimeout).
-    """
+    """Write the list; Conflict if the claim has changed, RequestTimeout if the outcome is unknown.
+    If the answer cannot be read, the write has succeeded nevertheless."""
     with suppress(UnreadableObject):
         await change_list(client, RESOURCECLAIMS, claim, entries)

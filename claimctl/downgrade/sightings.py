@@ -15,11 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.reservation.facts.references import (
-    is_pod,
-    is_pod_group,
-    uids_written_by,
-)
+from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 
@@ -48,13 +44,8 @@ def sightings(
     replaced: Collection[Reference] = (),
     planned: datetime | None = None,
 ) -> Iterator[Sighting]:
-    """What this claim shows.
-
-    Args:
-        pods: the pods that use the claim.
-        replaced: the references that the plan replaced by pods.
-        planned: when the plan was created; None if there is no plan.
-    """
+    """What this claim and the pods that use it show. ``replaced`` are the references that the plan
+    replaced by pods; ``planned`` is when it was created, None if there is no plan."""
     yield from _of_allocation(claim)
     names = {reference.name for reference in replaced if is_pod_group(reference)}
     members = [pod for pod in pods if pod.spec.group_name in names]
@@ -91,18 +82,9 @@ def _of_allocation(claim: ResourceClaim) -> Iterator[Sighting]:
     yield Sighting(Component.SCHEDULER, on, when, _name_of(claim), what)
 
 
-def _last_write_of(claim: ResourceClaim, manager: str) -> datetime | None:
-    """When the field manager last added to or changed the claim's status, by managedFields."""
-    times = (
-        entry.time
-        for entry in claim.metadata.managed_fields
-        if entry.manager == manager and entry.subresource == "status" and entry.time is not None
-    )
-    return max(times, default=None)
-
-
 def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]:
-    when = _last_write_of(claim, component)
+    entries = (it for it in claim.metadata.managed_fields if it.subresource == "status")
+    when = max((it.time for it in entries if it.manager == component and it.time), default=None)
     written = uids_written_by(claim, component)
     listed = [
         entry for entry in claim.status.reserved_for if is_pod_group(entry) and entry.uid in written

@@ -70,10 +70,8 @@ class ClaimStanding:
 
 
 def concerns(claim: ResourceClaim, recorded: Collection[str]) -> bool:
-    """Whether the claim matters to a downgrade.
-
-    A workload is listed, or pods may use the claim without being listed, or the plan has a record.
-    """
+    """Whether the claim matters to a downgrade: a workload is listed, or pods may use it without
+    being listed, or the plan has a record."""
     used = bool(workload_references(claim)) or claim.is_open_to_any
     return used or claim.metadata.uid in recorded
 
@@ -97,14 +95,8 @@ def stand(
     record: DowngradedClaim | None,
     on_record: Collection[str] = (),
 ) -> ClaimStanding:
-    """Judge one claim.
-
-    Args:
-        pods: from a live LIST that began after the claim was read.
-        plan: the plan, or None if there is none.
-        record: the plan's record of this claim.
-        on_record: UIDs of the references that the statuses of reservations record.
-    """
+    """Judge one claim by a live LIST of pods that began after the claim was read, and by the plan's
+    record of it. ``on_record``: UIDs of references in the statuses of reservations."""
     expansion = expand_recorded(claim, pods, record, on_record=on_record)
     bound, meta = bound_pods(claim, pods), claim.metadata
     judged = _judge(claim, expansion, plan or NO_PLAN, record)
@@ -125,10 +117,7 @@ _OUT_OF_SCOPE = (
 
 
 def _judge(
-    claim: ResourceClaim,
-    expansion: Expansion,
-    plan: DowngradePlan,
-    record: DowngradedClaim | None,
+    claim: ResourceClaim, expansion: Expansion, plan: DowngradePlan, record: DowngradedClaim | None
 ) -> _Judged:
     command = prepare_command(plan.spec)
     if not isinstance(expansion, Expanded | ExpansionRefused):

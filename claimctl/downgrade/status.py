@@ -174,9 +174,8 @@ def _step(
     schedulers_off = switches[ComponentName.SCHEDULER] is Switch.OFF and (
         switches[ComponentName.CONTROLLER_MANAGER] is not Switch.ON
     )
-    first_pass = any(standing.standing is Standing.BLOCKED for standing in due) or _never_prepared(
-        due, plan
-    )
+    prepared = {claim.uid for claim in plan.status.claims if claim.state == RecordState.EXPANDED}
+    first_pass = any(it.standing is Standing.BLOCKED or it.uid not in prepared for it in due)
     if due and (first_pass or not two_passes):
         return DowngradeStep.PREPARE
     if not schedulers_off:
@@ -195,12 +194,6 @@ def _step_of_upgrade(
         return DowngradeStep.RESTORE
     ready = is_carried_out(plan) and not waiting and not look.old.own and not look.old.foreign
     return DowngradeStep.UPGRADE if ready else DowngradeStep.PREPARE
-
-
-def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
-    """Whether the plan has not prepared one of the claims yet, so that its run comes first."""
-    prepared = {claim.uid for claim in plan.status.claims if claim.state == RecordState.EXPANDED}
-    return any(standing.uid not in prepared for standing in due)
 
 
 _NO_USE = ": no claim depends on the feature"
@@ -291,23 +284,15 @@ def _seen_component(look: Look, part: ComponentName, component: Component) -> Co
         believed = part in look.believed_off
         now = "switched off, as you say" if believed else "no claim shows what it does"
         return ComponentReport(part, _belief(look, part), now)
-    if last.on and part in look.believed_off and not _contradicts(last, look):
+    # it put a PodGroup back after the plan had prepared the claim
+    put_back = (f"{it.namespace}/{it.name}" for it in look.claims if it.reason == PUT_BACK)
+    if last.on and part in look.believed_off and last.claim not in put_back:
         return ComponentReport(
             part, Switch.OFF, f"switched off, as you say; before, it {last.what}"
         )
     seen = f"it {last.what} ({last.claim}, {last.when:%Y-%m-%dT%H:%M:%SZ})"
     return ComponentReport(
         part, Switch.ON if last.on else Switch.OFF, f"{_ACTS[component][last.on]}: {seen}"
-    )
-
-
-def _contradicts(last: Sighting, look: Look) -> bool:
-    """Whether the component put a PodGroup back after the plan had prepared the claim."""
-    return any(
-        claim.standing is Standing.TO_PREPARE
-        and f"{claim.namespace}/{claim.name}" == last.claim
-        and claim.reason == PUT_BACK
-        for claim in look.claims
     )
 
 

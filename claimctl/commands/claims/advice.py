@@ -9,7 +9,7 @@ from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import to_create
-from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.assessment.retention import Action
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -173,7 +173,9 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
         else:
             ends = _to_end_use(explanation, list(_reasons(explanation)))
             yield from (f"To free its devices: {line[0].lower()}{line[1:]}" for line in ends)
-            if any(_stays_idle(retention) for retention in explanation.assessment.retentions):
+            specs = [it.held.reservation.spec for it in explanation.assessment.retentions]
+            at_once = (RetentionPolicy.WHILE_RUNNING, 0)
+            if any((it.retention_policy, it.idle_timeout_seconds) != at_once for it in specs):
                 yield f"Then free them at once: {to_release(explanation)}"
     elif view.workloads:
         yield (
@@ -192,12 +194,6 @@ def _to_free_idle(explanation: Explanation) -> Iterator[str]:
     free = explanation.releasable and explanation.release is None and explanation.view.is_idle
     if wrong and free and not explanation.troubles:
         yield f"To free its devices: {to_release(explanation)}"
-
-
-def _stays_idle(retention: RetentionDecision) -> bool:
-    """Whether the claim stays held for a time, or for good, when its workload wants no pods."""
-    spec = retention.held.reservation.spec
-    return spec.retention_policy != RetentionPolicy.WHILE_RUNNING or spec.idle_timeout_seconds > 0
 
 
 def workload_advice(findings: WorkloadFindings) -> list[str]:

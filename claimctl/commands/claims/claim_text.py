@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from claimctl.commands.claims.advice import UNREADABLE, advice
-from claimctl.commands.claims.explanation import (
-    Explanation,
-    describe_retention,
-    owner_of,
-    rule_lines,
-)
+from claimctl.commands.claims.explanation import Explanation, describe_retention, rule_lines
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.text import counted, duration, fact, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.unreadable import Unreadable
@@ -57,10 +53,12 @@ def lines(explanation: Explanation) -> list[str]:
 
 
 def _holders(explanation: Explanation) -> list[str]:
-    lines = [
-        f"  {workload.resource}/{workload.name} is listed ({owner_of(explanation, workload)})"
-        for workload in explanation.view.workloads
-    ]
+    lines = []
+    for entry in explanation.view.workloads:
+        whose = "for its pods" if is_pod_group(entry) else "not claimctl's"
+        if entry.uid in explanation.assessment.own:
+            whose = "claimctl's"
+        lines.append(f"  {entry.resource}/{entry.name} is listed ({whose})")
     for retention in explanation.assessment.retentions:
         reservation = retention.held.reservation
         ref = reservation.spec.workload_ref
@@ -126,17 +124,14 @@ def until(explanation: Explanation, blocker: Blocker) -> datetime | None:
     None if no status has a time. Then the controller counts from what it saw first, and that is
     not known.
     """
-    if blocker.after is None or not _on_record(explanation, blocker):
-        return None
-    return explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
-
-
-def _on_record(explanation: Explanation, blocker: Blocker) -> bool:
-    if blocker.reason is Reason.FORCE_DELETED_PODS:
-        return True
     releases = (reservation.status.release for reservation in explanation.view.reservations)
     fenced = any(release is not None and release.step == ReleaseStep.FENCED for release in releases)
-    return blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
+    on_record = blocker.reason is Reason.FORCE_DELETED_PODS or (
+        blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
+    )
+    if blocker.after is None or not on_record:
+        return None
+    return explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
 
 
 def release_wait(explanation: Explanation, blocker: Blocker) -> str:

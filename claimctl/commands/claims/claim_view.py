@@ -51,12 +51,8 @@ class ClaimView:
     @property
     def release_asked(self) -> bool:
         """Whether a user has asked for a release, which waits."""
-        uid = self.claim.metadata.uid
-        asked = (
-            reservation.metadata.annotation(RELEASE_ANNOTATION) == uid
-            for reservation in self.reservations
-        )
-        return self.claim.status.allocation is not None and any(asked)
+        asked = (made.metadata.annotation(RELEASE_ANNOTATION) for made in self.reservations)
+        return self.claim.status.allocation is not None and self.claim.metadata.uid in asked
 
     @property
     def is_idle(self) -> bool:
@@ -66,12 +62,8 @@ class ClaimView:
     @property
     def idle_since(self) -> datetime | None:
         """Since when a workload that holds the claim has wanted no pods; None if it wants some."""
-        times = [
-            reservation.status.idle_since
-            for reservation in self.reservations
-            if reservation.status.idle_since
-        ]
-        return max(times, default=None)
+        times = (made.status.idle_since for made in self.reservations)
+        return max((time for time in times if time is not None), default=None)
 
     def held_until(self) -> datetime | str:
         """When an idle claim is released, or what has to happen before; the latest counts."""
@@ -80,13 +72,11 @@ class ClaimView:
             return "it is released by hand"
         if RetentionPolicy.PERSISTENT in policies:
             return "the workload ends"
-        if any(reservation.status.idle_since is None for reservation in self.reservations):
-            return "the workload is idle"
-        ends = [
-            reservation.status.idle_since + timedelta(seconds=reservation.spec.idle_timeout_seconds)
-            for reservation in self.reservations
-            if reservation.status.idle_since is not None
-        ]
+        ends = []
+        for made in self.reservations:
+            if made.status.idle_since is None:
+                return "the workload is idle"
+            ends.append(made.status.idle_since + timedelta(seconds=made.spec.idle_timeout_seconds))
         return max(ends, default="nobody says when")
 
     @property
@@ -148,9 +138,7 @@ class ClaimView:
 
 
 def views(
-    claims: Iterable[ResourceClaim],
-    pods: Iterable[Pod],
-    reservations: Iterable[ClaimReservation],
+    claims: Iterable[ResourceClaim], pods: Iterable[Pod], reservations: Iterable[ClaimReservation]
 ) -> list[ClaimView]:
     """One view for each claim, sorted by namespace and name."""
     users: dict[tuple[str, str], list[Pod]] = {}

@@ -98,10 +98,8 @@ _BEHIND = (
 
 
 def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
-    """What to do about the troubles, each advice once.
-
-    The general advice for a status that is behind appears only if no other sign says why.
-    """
+    """What to do about the troubles, each advice once. The general one, for a status that is
+    behind, appears only if no other sign says why."""
     signs = dict.fromkeys(trouble.sign for trouble in troubles)
     known = tuple(ADVICE[sign] for sign in signs if sign in ADVICE)
     return known or ((_BEHIND,) if signs else ())
@@ -147,11 +145,8 @@ def elected(leases: Iterable[Lease], now: datetime) -> Election:
 
 
 def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
-    """All signs that no controller acts on the claim, or that its writes fail.
-
-    If an unreadable object concerns the whole claim, the controller leaves the claim alone. Only
-    the Lease is judged then.
-    """
+    """All signs that no controller acts on the claim, or that its writes fail. A claim with parts
+    that cannot be read is left alone, so only the Lease is judged then."""
     retentions = () if assessment.snapshot.unreadable_parts else assessment.retentions
     return (
         *([Trouble(Sign.NOT_ACTING, election.message, "")] * (election.state is State.NOT_ACTING)),
@@ -166,10 +161,7 @@ def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
     )
 
 
-_REFUSALS: dict[str, Sign] = {
-    Reason.FORBIDDEN: Sign.REFUSED,
-    Reason.INVALID: Sign.INVALID,
-}
+_REFUSALS: dict[str, Sign] = {Reason.FORBIDDEN: Sign.REFUSED, Reason.INVALID: Sign.INVALID}
 
 
 def _status_signs(
@@ -211,11 +203,8 @@ def _stalled(assessment: Assessment, retention: RetentionDecision) -> Iterator[t
 
 
 def _waits(assessment: Assessment, retention: RetentionDecision) -> bool:
-    """Whether the release waits for another component or for time.
-
-    Either kube-controller-manager has to remove the listed pods, or the controller waits because it
-    did not see the history of the claim's pods.
-    """
+    """Whether kube-controller-manager has to remove the listed pods, or the controller has not seen
+    the history of the claim's pods."""
     released = find_condition(retention.held.reservation.status.conditions, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True

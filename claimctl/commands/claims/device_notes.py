@@ -12,11 +12,8 @@ from claimctl.wire.placement import tolerates
 
 
 def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
-    """One line for each matter of an allocated device.
-
-    Args:
-        slices: all ResourceSlices; without them, taints are not mentioned.
-    """
+    """One line for each matter of an allocated device. Without the ResourceSlices, taints are not
+    mentioned."""
     slices = tuple(slices)
     return tuple(
         f"{device.pool}/{device.device}: {note}"

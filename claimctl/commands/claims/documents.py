@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import field
+from msgspec.structs import replace
 
 from claimctl.cli.documents import (
     Document,
@@ -27,7 +28,6 @@ from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
 from claimctl.commands.claims.rule_answers import RuleExpression, deciding
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
-from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import Reference
@@ -113,8 +113,8 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
 
 def end_of(view: ClaimView) -> str:
     """Until when the devices of an idle claim are held: a time, or what has to happen before."""
-    until = view.held_until()
-    return until if isinstance(until, str) else f"{utc(until)}"
+    end = view.held_until()
+    return end if isinstance(end, str) else f"{utc(end)}"
 
 
 class ClaimList(Document, frozen=True):
@@ -151,11 +151,6 @@ class TimedBlocker(ReasonToWait, frozen=True):
     until: Annotated[
         str | None, says("when time will have ended it, by the controller's clock")
     ] = None
-
-    @classmethod
-    def of(cls, explanation: Explanation, blocker: Blocker) -> TimedBlocker:
-        end = utc(until(explanation, blocker))
-        return cls(reason=blocker.reason, message=blocker.message, after=blocker.after, until=end)
 
 
 class ReleaseState(Part, frozen=True):
@@ -202,7 +197,7 @@ class ClaimExplanation(Document, frozen=True, kw_only=True):
 
 
 def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
-    orphan = explanation.orphan
+    orphan, election = explanation.orphan, explanation.election
     return ClaimExplanation(
         claim=summary_of(explanation.view, now),
         reservations=tuple(map(_decision, explanation.assessment.retentions)),
@@ -210,7 +205,8 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
             under_way=explanation.release,
             possible=explanation.releasable,
             blockers=tuple(
-                TimedBlocker.of(explanation, blocker) for blocker in explanation.obstacles
+                replace(by_names(it, TimedBlocker), until=utc(until(explanation, it)))
+                for it in explanation.obstacles
             ),
         ),
         asked=tuple(asker.line for asker in explanation.asking),
@@ -218,7 +214,14 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
         orphan=by_names(orphan, OrphanState) if orphan is not None else None,
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
         left_alone=explanation.left_alone,
-        controller=_controller(explanation),
+        controller=ControllerSigns(
+            state=election.state,
+            message=election.message,
+            degraded=bool(explanation.troubles),
+            troubles=explanation.troubles,
+        )
+        if election is not None
+        else None,
         advice=tuple(advice(explanation)),
     )
 
@@ -251,18 +254,6 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         rule=workload.rule.origin if workload.rule else "",
         expressions=deciding(workload),
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
-    )
-
-
-def _controller(explanation: Explanation) -> ControllerSigns | None:
-    election = explanation.election
-    if election is None:
-        return None
-    return ControllerSigns(
-        state=election.state,
-        message=election.message,
-        degraded=bool(explanation.troubles),
-        troubles=explanation.troubles,
     )
 
 
@@ -328,20 +319,19 @@ class PodExplanation(ExplainedPod, Document, frozen=True):
     """``claimctl explain pod/NAME``"""
 
 
-def pod_of(pod: PodFindings) -> PodExplanation:
-    return PodExplanation(**_pod_fields(pod))
+P = TypeVar("P", bound=ExplainedPod)
 
 
-def _pod_fields(pod: PodFindings) -> dict[str, Any]:
+def pod_of(pod: PodFindings, model: type[P]) -> P:
     meta = pod.pod.metadata
-    return {
-        "namespace": meta.namespace,
-        "name": meta.name,
-        "workload": pod.owners[-1] if pod.owners else None,
-        "state": pod.state,
-        "node": pod.pod.spec.node_name or None,
-        "reasons": tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
-        "claims": tuple(
+    return model(
+        namespace=meta.namespace,
+        name=meta.name,
+        workload=pod.owners[-1] if pod.owners else None,
+        state=pod.state,  # type: ignore[arg-type]  # one of the six words
+        node=pod.pod.spec.node_name or None,
+        reasons=tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
+        claims=tuple(
             UsedClaim(
                 entry=use.entry,
                 name=use.claim or None,
@@ -351,9 +341,9 @@ def _pod_fields(pod: PodFindings) -> dict[str, Any]:
             )
             for use in pod.uses
         ),
-        "rivals": pod.rivals,
-        "advice": pod.advice(),
-    }
+        rivals=pod.rivals,
+        advice=pod.advice(),
+    )
 
 
 class ShortClaim(Part, frozen=True):
@@ -396,6 +386,6 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         reservations=tuple(reservation.metadata.name for reservation in workload.reservations),
         claims=tuple(by_names(claim.view, ShortClaim) for claim in workload.claims),
         missing_claims=workload.missing,
-        waiting=tuple(ExplainedPod(**_pod_fields(pod)) for pod in workload.waiting),
+        waiting=tuple(pod_of(pod, ExplainedPod) for pod in workload.waiting),
         advice=tuple(workload_advice(workload)),
     )

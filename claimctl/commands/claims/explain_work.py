@@ -15,6 +15,7 @@ from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import claim_text, pod_text
 from claimctl.commands.claims.documents import (
+    PodExplanation,
     ReasonExplanation,
     explanation_of,
     pod_of,
@@ -57,12 +58,8 @@ def explain_reason(name: str, output: Output) -> int:
 async def naming(
     client: Client, kind: str, namespace: str, name: str, about: str = "", fix: str = ""
 ) -> AsyncIterator[None]:
-    """Raise CommandFailed with a plain sentence if the object does not exist.
-
-    Args:
-        about: how the sentence begins.
-        fix: how it ends.
-    """
+    """Raise CommandFailed if the object does not exist, with a plain sentence that begins with
+    ``about`` and ends with ``fix``."""
     try:
         yield
     except NotFound as error:
@@ -101,14 +98,12 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
-    client, clock = session.client, session.clock
+    client, clock, named = session.client, session.clock, (resource_name(kind, name),)
     if kind == POD:
         pod = await explain_pod(client, namespace, name, clock)
-        named = (resource_name(kind, name),)
-        print_text(output, pod_text.pod_lines(pod), pod_of(pod), named)
+        print_text(output, pod_text.pod_lines(pod), pod_of(pod, PodExplanation), named)
     elif kind not in (CLAIM, RESERVATION):
         workload = await explain_workload(client, namespace, kind, name, clock)
-        named = (resource_name(kind, name),)
         print_text(output, pod_text.workload_lines(workload), workload_of(workload), named)
     elif kind == RESERVATION:
         reservation = await client.get(CLAIMRESERVATIONS, name, namespace)

@@ -30,7 +30,6 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
-from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.facts.workloads import (
@@ -41,22 +40,11 @@ from claimctl.reservation.facts.workloads import (
 )
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
-from claimctl.wire.claims import Reference
+from claimctl.wire import resources as wire
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    LEASES,
-    NODES,
-    PODS,
-    REPLICASETS,
-    RESOURCECLAIMS,
-    RESOURCESLICES,
-    WORKLOADS,
-    Resource,
-)
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
@@ -148,12 +136,12 @@ async def explain(
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
     UnreadableObject if there is no such claim or it cannot be read."""
-    claim = await client.get(RESOURCECLAIMS, name, namespace)
-    everyone = await client.list(PODS, namespace, partial=True)
+    claim = await client.get(wire.RESOURCECLAIMS, name, namespace)
+    everyone = await client.list(wire.PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
-    listed = await list_if_served(client, CLAIMRESERVATIONS, namespace)
+    listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
-    sets = await list_if_allowed(client, REPLICASETS, namespace)
+    sets = await list_if_allowed(client, wire.REPLICASETS, namespace)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
@@ -189,8 +177,8 @@ async def explain(
     asked = under_way or Reason.RELEASE_REQUESTED
     obstacles = tuple(blockers(snapshot, asked, assessment.own)) if assessment.retentions else ()
     uids = {pod.metadata.uid for pod in everyone.items} | {unread.uid for unread in unreadable}
-    unreadable_here = tuple(unread for unread in snapshot.unreadable if unread.resource is PODS)
-    live = LiveList("", pods, frozenset(uids), unreadable=unreadable_here)
+    unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
+    live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
@@ -214,9 +202,9 @@ async def _with_devices(client: Client, snapshot: Snapshot) -> Snapshot:
     They decide how long a scheduler may take to bind a pod, and whether a device evicts its pods.
     """
     try:
-        nodes = await client.list(NODES, partial=True)
-        slices = await client.list(RESOURCESLICES, partial=True)
-        claims = await client.list(RESOURCECLAIMS, snapshot.namespace, partial=True)
+        nodes = await client.list(wire.NODES, partial=True)
+        slices = await client.list(wire.RESOURCESLICES, partial=True)
+        claims = await client.list(wire.RESOURCECLAIMS, snapshot.namespace, partial=True)
     except Forbidden:
         return snapshot
     devices = (device for piece in slices.items for device in piece.spec.devices or ())
@@ -237,14 +225,10 @@ def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
 
 
 def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
-    """Seconds since the recorded release began, if it is fenced; else 0.
-
-    The controller measures a little less: from the fence, by its own clock.
-    """
-    releases = (reservation.status.release for reservation in reservations)
-    fenced = [
-        release.since for release in releases if release and release.step == ReleaseStep.FENCED
-    ]
+    """Seconds since the recorded release began, if it is fenced; else 0. The controller measures a
+    little less: from the fence, by its own clock."""
+    releases = (made.status.release for made in reservations)
+    fenced = (it.since for it in releases if it and it.step == ReleaseStep.FENCED)
     ages = [(now - since).total_seconds() for since in fenced if since is not None]
     return max(min(ages, default=0.0), 0.0)
 
@@ -259,7 +243,7 @@ async def _ghost_signs(
     leases: dict[str, SignsOfLife] = {}
     for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
         try:
-            renewed = renewed_at(await client.get(LEASES, node, NODE_LEASES))
+            renewed = renewed_at(await client.get(wire.LEASES, node, NODE_LEASES))
             leases[node] = SignsOfLife((max((now - renewed).total_seconds(), 0.0),))
         except Forbidden:
             leases[node] = SignsOfLife((0.0,))
@@ -272,7 +256,7 @@ async def _held(
     client: Client, kinds: KindReader, reservation: ClaimReservation, pods: Iterable[Pod]
 ) -> Held:
     ref = reservation.spec.workload_ref
-    resource = WORKLOADS.get((ref.api_group, ref.kind))
+    resource = wire.WORKLOADS.get((ref.api_group, ref.kind))
     if resource is not None:
         return Held(reservation, await _workload(client, resource, reservation))
     state, served = await kinds.workload(reservation, pods)
@@ -282,14 +266,14 @@ async def _held(
 
 
 async def _workload(
-    client: Client, resource: Resource[Any], reservation: ClaimReservation
+    client: Client, resource: wire.Resource[Any], reservation: ClaimReservation
 ) -> WorkloadState:
     ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
     claim = reservation.spec.resource_claim_name
     try:
         workload: Workload = await client.get(resource, ref.name, namespace)
         going = workload.metadata.deleting
-        sets = await client.list(REPLICASETS, namespace, partial=True) if going else None
+        sets = await client.list(wire.REPLICASETS, namespace, partial=True) if going else None
         return observe(workload, claim, sets.items if sets is not None else None)
     except UnreadableObject as error:
         return WorkloadState(
@@ -300,20 +284,13 @@ async def _workload(
         )
     except NotFound:
         recorded = reservation.status.reserved_for
-        left = (await client.list(REPLICASETS, namespace, partial=True)).items
+        left = (await client.list(wire.REPLICASETS, namespace, partial=True)).items
         return WorkloadState(
             WorkloadPhase.ABSENT,
             orphaned_replica_sets=orphaned_replica_sets_of(
                 recorded.uid if recorded else "", claim, left
             ),
         )
-
-
-def owner_of(explanation: Explanation, reference: Reference) -> str:
-    """Whether claimctl or another writer owns a workload reference, as text."""
-    if reference.uid in explanation.assessment.own:
-        return "claimctl's"
-    return "for its pods" if is_pod_group(reference) else "not claimctl's"
 
 
 def rule_lines(state: WorkloadState) -> Iterator[str]:

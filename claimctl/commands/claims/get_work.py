@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import compress
@@ -17,11 +17,7 @@ from claimctl.cli.output import Column, Table, columns, print_document, print_ta
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
-from claimctl.commands.claims.device_classes import (
-    CLAIMS_WITH_REQUESTS,
-    everywhere,
-    waiting_pods,
-)
+from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, everywhere, waiting_pods
 from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.explain_work import others_than
 from claimctl.kube.client import Client
@@ -141,16 +137,11 @@ async def gather(
     reserved = await list_if_served(client, CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     shown = views(claims, pods.items, reserved.items)
-    if wanted.idle:
-        idle = [view for view in shown if view.is_idle]
-        return await _with_waiting(client, wanted.namespace, idle) if idle else []
-    return shown
-
-
-async def _with_waiting(client: Client, namespace: str, idle: list[ClaimView]) -> list[ClaimView]:
-    """The claims with the pods that wait for devices of their classes, in any namespace."""
-    claims = await everywhere(client, CLAIMS_WITH_REQUESTS, namespace)
-    waiting = waiting_pods(claims, await everywhere(client, PODS, namespace))
+    idle = [view for view in shown if view.is_idle]
+    if not (wanted.idle and idle):
+        return idle if wanted.idle else shown
+    every = await everywhere(client, CLAIMS_WITH_REQUESTS, wanted.namespace)
+    waiting = waiting_pods(every, await everywhere(client, PODS, wanted.namespace))
     return [replace(view, waiting=waiting.get(view.claim.metadata.uid, ())) for view in idle]
 
 
@@ -167,15 +158,8 @@ def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
                 return created is None, -created.timestamp() if created else 0.0, ""
             case "consumers":
                 return False, view.consumers.count, ""
-        cells = {
-            "name": view.name,
-            "state": view.state,
-            "devices": ",".join(view.devices),
-            "node": _nodes(view.nodes),
-            "holders": view.holders,
-            "retention": view.retention,
-        }
-        return not cells[column], 0.0, cells[column]
+        cell = {**_cells(view), "state": view.state}[column]
+        return not cell, 0.0, cell
 
     return sorted(shown, key=key) if column else shown
 
@@ -194,6 +178,19 @@ def _warn_unreadable(unreadable: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
     for unread in unreadable:
         typer.echo(f"warning: {unread.describe()}", err=True)
+
+
+def _cells(view: ClaimView) -> dict[str, str]:
+    """The cells that claims can be sorted by, in the order of the columns."""
+    node, *more = view.nodes or ("",)
+    return {
+        "name": view.name,
+        "state": view.shown_state,
+        "devices": ",".join(view.devices),
+        "node": f"{node}+{len(more)}" if more else node,
+        "holders": view.holders,
+        "retention": view.retention,
+    }
 
 
 _WIDE = ("PLACES", "CONSUMERS", "UID")
@@ -219,40 +216,24 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
     )
     if wanted.idle:
         head = (*head, *columns("IDLE", "UNTIL", "WAITING"))
-    rows: tuple[tuple[str, ...], ...] = tuple(
-        (
-            view.name,
-            view.shown_state,
-            ",".join(view.devices),
-            _nodes(view.nodes),
-            view.holders,
-            view.retention,
-            age(view.claim.metadata.creation_timestamp, now),
-            view.places,
-            str(view.consumers.count),
-            view.claim.metadata.uid,
-            *(_idle(view, now) if wanted.idle else ()),
-        )
-        for view in shown
-    )
     if not wanted.namespace:
         head = (Column("NAMESPACE"), *head)
-        rows = tuple((view.namespace, *row) for view, row in zip(shown, rows, strict=True))
+
+    def row(view: ClaimView) -> Iterator[str]:
+        if not wanted.namespace:
+            yield view.namespace
+        yield from _cells(view).values()
+        yield age(view.claim.metadata.creation_timestamp, now)
+        yield from (view.places, str(view.consumers.count), view.claim.metadata.uid)
+        if wanted.idle:
+            yield from (age(view.idle_since, now), end_of(view), listed(view.waiting or ()))
+
     return Table(
         columns=head,
-        rows=rows,
+        rows=tuple(tuple(row(view)) for view in shown),
         names=tuple(resource_name(CLAIM, view.name) for view in shown),
         empty=empty,
     )
-
-
-def _idle(view: ClaimView, now: datetime) -> tuple[str, str, str]:
-    """For how long no pod was wanted, until when the devices are held, and who waits for such."""
-    return age(view.idle_since, now), end_of(view), listed(view.waiting or ())
-
-
-def _nodes(nodes: tuple[str, ...]) -> str:
-    return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
 
 
 async def none_found(client: Client, namespace: str) -> str:

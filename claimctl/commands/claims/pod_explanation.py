@@ -24,22 +24,15 @@ from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
+from claimctl.wire import resources as wire
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    EVENTS,
-    PODGROUPS,
-    PODS,
-    REPLICASETS,
-    read_as,
-)
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
-_WHOLE_PODS = read_as(PODS, SchedulingPod)
+_WHOLE_PODS = wire.read_as(wire.PODS, SchedulingPod)
 """With the fields that tell why a node refused a pod."""
 
 SHOWN = 3
@@ -76,7 +69,7 @@ async def _is_group_gone(client: Client, pod: Pod) -> bool:
     """Whether the pod's PodGroup does not exist; False without the right to read it."""
     name, namespace = pod.spec.group_name, pod.metadata.namespace
     with suppress(Forbidden, UnreadableObject):
-        return bool(name) and await client.find(PODGROUPS, name, namespace) is None
+        return bool(name) and await client.find(wire.PODGROUPS, name, namespace) is None
     return False
 
 
@@ -116,7 +109,7 @@ async def _with_claim(
 
 async def _warnings(client: Client, about: ObjectMeta) -> list[Event]:
     """The Warning events about an object, oldest first; none if they may not be listed."""
-    events = await list_if_allowed(client, EVENTS, about.namespace)
+    events = await list_if_allowed(client, wire.EVENTS, about.namespace)
     own = (
         event
         for event in events.items
@@ -142,34 +135,19 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
         return ()
     place = findings.pod.metadata.namespace
     every = await everywhere(client, CLAIMS_WITH_REQUESTS, place)
-    own = [
-        claim
-        for claim in every
-        if claim.metadata.namespace == place and claim.metadata.name in waiting
-    ]
+    own = [it for it in every if it.metadata.key in {(place, name) for name in waiting}]
     wanted = frozenset(name for claim in own for name in device_classes(claim))
-    claims = [
-        claim
-        for claim in every
-        if claim.status.allocation is not None and device_classes(claim) & wanted
-    ]
-    shown = views(claims, (), await everywhere(client, CLAIMRESERVATIONS, place))
+    allocated = (claim for claim in every if claim.status.allocation is not None)
+    claims = [claim for claim in allocated if device_classes(claim) & wanted]
+    shown = views(claims, (), await everywhere(client, wire.CLAIMRESERVATIONS, place))
     slices = (await list_if_allowed(client, PUBLISHED_DEVICES)).items
     by_uid = {claim.metadata.uid: claim for claim in claims}
     busy = [view.claim for view in shown if not is_idle(view)]
-    rivals = [
-        RivalClaim(
-            view.namespace,
-            view.name,
-            view.devices,
-            view.holders,
-            is_idle(view),
-            shortfall(own, by_uid[view.claim.metadata.uid], busy, slices)
-            if is_idle(view)
-            else None,
-        )
-        for view in shown
-    ]
+    rivals = []
+    for view in shown:
+        idle, claim = is_idle(view), by_uid[view.claim.metadata.uid]
+        why = shortfall(own, claim, busy, slices) if idle else None
+        rivals.append(RivalClaim(view.namespace, view.name, view.devices, view.holders, idle, why))
     return tuple(sorted(rivals, key=lambda rival: not rival.idle))
 
 
@@ -209,10 +187,10 @@ async def explain_workload(
         UsageError: nothing is known of the kind.
     """
     kinds = KindReader(client)
-    everyone = (await client.list(PODS, namespace, partial=True)).items
+    everyone = (await client.list(wire.PODS, namespace, partial=True)).items
     subject = await _subject(client, kinds, namespace, kind, name, everyone)
     ref, state, workload = subject.ref, subject.state, subject.workload
-    listed = await list_if_served(client, CLAIMRESERVATIONS, namespace)
+    listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
     own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
     pods = Consumers.of(subject.pods)
     starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
@@ -277,7 +255,7 @@ async def _subject(
         workload = judged(workload, rule)
         own = await kinds.under(workload.metadata.uid, pods)
         return _Subject(ref, resource.api_version, workload, observe(workload, ""), own, own)
-    sets = (await list_if_allowed(client, REPLICASETS, namespace)).items
+    sets = (await list_if_allowed(client, wire.REPLICASETS, namespace)).items
     kinds.know(replica_set.metadata for replica_set in sets)
     state = observe(workload, "", sets)
     makers = ((pod, pod.metadata.controller()) for pod in pods)

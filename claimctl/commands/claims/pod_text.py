@@ -18,7 +18,9 @@ def pod_lines(findings: PodFindings) -> list[str]:
     meta = findings.pod.metadata
     node = findings.pod.spec.node_name
     state = f"{findings.state}{f' on {node}' if node else ''}"
-    owner = f", of {' of '.join(_shown(findings.owners))}" if findings.owners else ""
+    # without the ReplicaSet that a Deployment has made
+    owners = [it for it in findings.owners[:-1] if not it.startswith("replicaset/")]
+    owner = f", of {' of '.join((*owners, findings.owners[-1]))}" if findings.owners else ""
     uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
     nothing = "Nothing is wrong."
     if findings.state == "Waiting" and not findings.rivals:
@@ -33,13 +35,6 @@ def pod_lines(findings: PodFindings) -> list[str]:
         "What to do:",
         *(f"  {line}" for line in findings.advice() or (nothing,)),
     ]
-
-
-def _shown(owners: tuple[str, ...]) -> tuple[str, ...]:
-    """The chain of controllers without the ReplicaSet that a Deployment has made."""
-    return tuple(
-        owner for owner in owners if owner == owners[-1] or not owner.startswith("replicaset/")
-    )
 
 
 def _claim(explanation: Explanation) -> str:

@@ -82,11 +82,8 @@ class PodFindings:
 
     @property
     def may_lack_devices(self) -> bool:
-        """Whether more free devices may help a pod that waits for a node.
-
-        kube-scheduler names what is wrong with each node. The words of other schedulers are not
-        known.
-        """
+        """Whether more free devices may help a pod that waits for a node. kube-scheduler names what
+        is wrong with each node; the words of other schedulers are not known."""
         scheduled = find_condition(self.pod.status.conditions, "PodScheduled")
         says = scheduled.message if scheduled is not None else ""
         return "nodes are available" not in says or "cannot allocate all claims" in says
@@ -100,7 +97,8 @@ class PodFindings:
             case "Starting":
                 return tuple(_starting(self))
             case "Running":
-                return (*_lost_group(self), *_resizing(self))
+                lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
+                return (*lost, *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -155,14 +153,10 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         if use.explanation is not None and use.explanation.view.claim.status.allocation is None:
             text = f"the pod has a node, and claim {use.claim} is not allocated: the kubelet waits"
             yield "StrandedPod", text
-    yield from _lost_group(findings)
+    yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
     yield from (("Warning", note) for note in findings.warnings[-3:])
     if not findings.warnings:
         yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
-
-
-def _lost_group(findings: PodFindings) -> Iterator[tuple[str, str]]:
-    yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
 
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -222,10 +216,8 @@ def to_create(namespace: str, claim: str) -> str:
 
 
 def is_idle(view: ClaimView) -> bool:
-    """Whether the list has a hold, and every ClaimReservation reports since when no pod uses it.
-
-    A status that was not written yet reports no pod either.
-    """
+    """Whether the list has a hold, and every ClaimReservation reports since when no pod uses it: a
+    status that was not written yet reports no pod either."""
     held = any(map(is_workload, view.claim.status.reserved_for)) and bool(view.reservations)
     statuses = [reservation.status for reservation in view.reservations]
     return held and not any(status.consumers or not status.idle_since for status in statuses)
@@ -236,12 +228,8 @@ _BLOCKED = "is in the process of being allocated"
 
 
 def waiting_for_group(pod: Pod, notes: Collection[str], *, gone: bool) -> Iterator[tuple[str, str]]:
-    """Why a pod of a PodGroup has no node: (reason, message).
-
-    Args:
-        notes: what the scheduler says about the pod.
-        gone: whether the pod's PodGroup does not exist.
-    """
+    """Why a pod of a PodGroup, which may be gone, has no node by the scheduler's notes about it:
+    (reason, message)."""
     name = pod.spec.group_name
     if gone:
         yield "PodGroupMissing", f"PodGroup {name} does not exist, and the scheduler waits for it"
@@ -255,12 +243,8 @@ def waiting_for_group(pod: Pod, notes: Collection[str], *, gone: bool) -> Iterat
 
 
 def taken_away(pod: Pod, *, gone: bool, listed: bool) -> Iterator[tuple[str, str]]:
-    """Whether a pod with a node has lost its PodGroup: (reason, message).
-
-    Args:
-        gone: whether the pod's PodGroup does not exist.
-        listed: whether the lists of the pod's claims have the pod itself.
-    """
+    """Whether a pod with a node has lost its PodGroup, and its claims do not list it: (reason,
+    message)."""
     if gone and not listed:
         text = f"PodGroup {pod.spec.group_name} is gone before its pods have ended: somebody has"
         why = (

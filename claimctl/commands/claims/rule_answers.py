@@ -24,13 +24,10 @@ def deciding(state: WorkloadState) -> tuple[RuleExpression, ...]:
     yes, else those that say nothing, else all. 'ended' counts before 'idle'."""
     if (rule := state.rule) is None or (verdict := state.verdict) is None:
         return ()
-    old = verdict.behind
-    ended = RuleExpression(
-        rule.name, "ended", rule.ended, verdict.ended, old and reads_status(rule.ended)
-    )
-    idle = RuleExpression(
-        rule.name, "idle", rule.idle, verdict.idle, old and reads_status(rule.idle)
-    )
+    old, name = verdict.behind, rule.name
+    behind = old and reads_status(rule.ended), old and reads_status(rule.idle)
+    ended = RuleExpression(name, "ended", rule.ended, verdict.ended, behind[0])
+    idle = RuleExpression(name, "idle", rule.idle, verdict.idle, behind[1])
     silent = tuple(answer for answer in (ended, idle) if answer.says is None)
     if ended.says:
         return (ended,)

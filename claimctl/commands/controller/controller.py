@@ -139,8 +139,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         ),
     ] = 10.0,
     bind_address: Annotated[
-        str,
-        named("--bind-address HOST:PORT", "Address of health and metrics; '' serves none."),
+        str, named("--bind-address HOST:PORT", "Address of health and metrics; '' serves none.")
     ] = ":8080",
     tls_cert_file: Annotated[
         Path | None,

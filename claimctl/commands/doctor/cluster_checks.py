@@ -94,13 +94,7 @@ def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    return (
-        *_drivers(observed),
-        *_upgrade(observed),
-        *_releases_asked(observed),
-        *rest,
-        *problems,
-    )
+    return (*_drivers(observed), *_upgrade(observed), *_releases_asked(observed), *rest, *problems)
 
 
 def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:

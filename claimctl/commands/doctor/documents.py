@@ -74,17 +74,12 @@ class Version(Document, frozen=True):
     server: ServerVersions | None
 
 
-def version_of(server: Versions | None) -> Version:
-    return Version(
-        claimctl=__version__,
-        python=platform.python_version(),
-        server=_server(server) if server is not None else None,
-    )
-
-
-def _server(versions: Versions) -> ServerVersions:
+def version_of(versions: Versions | None) -> Version:
+    python = platform.python_version()
+    if versions is None:
+        return Version(claimctl=__version__, python=python, server=None)
     (verdict, message), there = versions.skew, versions.there
-    return ServerVersions(
+    server = ServerVersions(
         kubernetes=".".join(map(str, there.kubernetes)),
         served_versions={**there.served_versions, "claimctl.io": versions.crds},
         crds_from=versions.crds_release or None,
@@ -93,3 +88,4 @@ def _server(versions: Versions) -> ServerVersions:
         dialect=versions.dialect or None,
         skew=SkewState(verdict=verdict, message=message),
     )
+    return Version(claimctl=__version__, python=python, server=server)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -236,17 +236,12 @@ async def _behind(
     reader: _Reader, clock: Clock, reservations: tuple[ClaimReservation, ...]
 ) -> frozenset[str]:
     """The ClaimReservations whose status is behind now and after ``LOOK_AGAIN_SECONDS``."""
-    first = _late(reservations)
-    if not first:
+
+    def late(reservations: Iterable[ClaimReservation]) -> frozenset[str]:
+        known = ((made.metadata, made.status.observed_generation) for made in reservations)
+        return frozenset(meta.uid for meta, seen in known if seen != meta.generation)
+
+    if not (first := late(reservations)):
         return first
     await clock.sleep(LOOK_AGAIN_SECONDS)
-    again = await reader.listing(wire.CLAIMRESERVATIONS)
-    return first & _late(again.items)
-
-
-def _late(reservations: tuple[ClaimReservation, ...]) -> frozenset[str]:
-    return frozenset(
-        reservation.metadata.uid
-        for reservation in reservations
-        if reservation.status.observed_generation != reservation.metadata.generation
-    )
+    return first & late((await reader.listing(wire.CLAIMRESERVATIONS)).items)

@@ -46,18 +46,13 @@ def scrubbed(body: Mapping[str, Any], plural: str) -> Json:
             return _with(body, spec=_workload_spec(body), status=body.get("status") or {})
         case "nodes":
             return _with(body, status=_pick(body.get("status") or {}, _NODE_STATUS))
-        case "resourceclaims":
-            whole = _with(body, **_rest(body))
-            managed = (body.get("metadata") or {}).get("managedFields")
-            if managed:
-                whole["metadata"]["managedFields"] = managed
-            return whole
-    return _with(body, **_rest(body))
-
-
-def _rest(body: Mapping[str, Any]) -> Json:
     known = ("apiVersion", "kind", "metadata")
-    return {key: _without_parameters(value) for key, value in body.items() if key not in known}
+    rest = {key: _without_parameters(value) for key, value in body.items() if key not in known}
+    whole = _with(body, **rest)
+    managed = (body.get("metadata") or {}).get("managedFields")
+    if plural == "resourceclaims" and managed:
+        whole["metadata"]["managedFields"] = managed
+    return whole
 
 
 def _with(body: Mapping[str, Any], **parts: Any) -> Json:

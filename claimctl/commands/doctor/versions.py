@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,18 +77,14 @@ def release_of(image: str) -> str:
 
 async def versions(client: Client, clock: Clock) -> Versions:
     """Read the versions of a cluster. A missing right is no error."""
+    there, release = await read_installation(client, clock), ""
+    with suppress(Forbidden, NotFound):
+        name = f"{CLAIMRESERVATIONS.plural}.{CLAIMRESERVATIONS.group}"
+        labels = (await client.get(_DEFINITIONS, name)).metadata.labels or {}
+        release = labels.get(VERSION_LABEL, "")
     return Versions(
-        there=await read_installation(client, clock),
+        there=there,
         crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
-        crds_release=await _release_of_crds(client),
+        crds_release=release,
         dialect=recorded_dialect((await list_if_allowed(client, CLAIMRESERVATIONS)).items),
     )
-
-
-async def _release_of_crds(client: Client) -> str:
-    name = f"{CLAIMRESERVATIONS.plural}.{CLAIMRESERVATIONS.group}"
-    try:
-        definition = await client.get(_DEFINITIONS, name)
-    except (Forbidden, NotFound):
-        return ""
-    return (definition.metadata.labels or {}).get(VERSION_LABEL, "")

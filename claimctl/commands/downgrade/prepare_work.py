@@ -14,13 +14,7 @@ from claimctl.cli.options import namespace_names
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.report import (
-    PlanResult,
-    carried_out,
-    document,
-    table,
-    time_limit,
-)
+from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
 from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState

@@ -102,7 +102,11 @@ class Installer:
 
     async def _wait_for_crd(self, document: Object) -> None:
         end = self._clock.monotonic() + _CRD_SECONDS
-        while not _is_established(await self._objects.find(document) or {}):
+        while True:
+            status = ((await self._objects.find(document)) or {}).get("status") or {}
+            conditions = {(it["type"], it["status"]) for it in status.get("conditions") or ()}
+            if ("Established", "True") in conditions:
+                return
             if self._clock.monotonic() >= end:
                 raise CommandFailed(f"{name_of(document)} is not established")
             await self._clock.sleep(_POLL_SECONDS)
@@ -182,11 +186,3 @@ def _comparable(document: Object) -> Object:
     """The object without the fields that change although nothing of it does."""
     meta = {key: value for key, value in document["metadata"].items() if key not in _NOT_COMPARED}
     return {**document, "metadata": meta, "status": None}
-
-
-def _is_established(definition: Object) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(
-        condition["type"] == "Established" and condition["status"] == "True"
-        for condition in conditions
-    )

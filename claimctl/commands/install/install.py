@@ -32,8 +32,7 @@ ComponentOption = Annotated[
     ),
 ]
 InstallNamespaceOption = Annotated[
-    str,
-    named("--namespace -n NAME", "Namespace of the controller.", check=namespace_name),
+    str, named("--namespace -n NAME", "Namespace of the controller.", check=namespace_name)
 ]
 RunbookOption = Annotated[
     str,

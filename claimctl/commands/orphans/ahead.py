@@ -54,17 +54,12 @@ def is_guarded(claim: ResourceClaim) -> bool:
 
 
 def take_out(claim: ResourceClaim, left: tuple[Pod, ...], *, held: bool) -> WriteList:
-    """The write that takes the entries out, and puts the guard in their place. ``held``: a hold of
-    claimctl is listed, which keeps the claim allocated."""
+    """The write that takes the entries out, and puts the guard in their place. ``held``: others
+    keep the claim allocated, so it needs no guard."""
     uids = {pod.metadata.uid for pod in left} | {claim.metadata.uid}
     kept = (entry for entry in claim.status.reserved_for if entry.uid not in uids)
     guards = () if held else (guard(claim),)
     return WriteList(claim.metadata.resource_version, (*kept, *guards))
-
-
-def without_guard(claim: ResourceClaim) -> WriteList:
-    kept = (entry for entry in claim.status.reserved_for if entry != guard(claim))
-    return WriteList(claim.metadata.resource_version, tuple(kept))
 
 
 def still_binding(snapshot: Snapshot) -> Blocker | None:

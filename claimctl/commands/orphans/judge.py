@@ -95,7 +95,7 @@ def _judge_listed_ahead(
     if left and not claim.metadata.deleting:
         write = ahead.take_out(claim, left, held=held)
     elif entries.guards and (in_use or entries.held or entries.unknown):
-        write = ahead.without_guard(claim)
+        write = ahead.take_out(claim, (), held=True)
     else:
         return None
     wait = _settling(times)
@@ -304,23 +304,19 @@ def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snaps
         pods=live.pods,
         claims=scanned.others,
         binding_conditions=True,
-        rules=rules(known),
+        # without history, in the dialect that always waits to settle
+        rules=Rules(
+            dialect=PodGroupDialect.name,
+            settle_seconds=known.settle_seconds,
+            binding_seconds=known.binding_seconds,
+            slow_binding_seconds=known.slow_binding_seconds,
+        ),
         evidence=Evidence(live=live),
         memory=Memory(
             version_age=age,
             deleting_age=age if meta.deleting else 0.0,
             openings=Openings(watched_age=age),
         ),
-    )
-
-
-def rules(times: WatchTimes) -> Rules:
-    """The rules of a release without history, in the dialect that always waits to settle."""
-    return Rules(
-        dialect=PodGroupDialect.name,
-        settle_seconds=times.settle_seconds,
-        binding_seconds=times.binding_seconds,
-        slow_binding_seconds=times.slow_binding_seconds,
     )
 
 

@@ -64,11 +64,7 @@ def table(candidates: Sequence[Candidate], namespace: str) -> Table:
 
 
 def _freed_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return [
-        candidate
-        for candidate in candidates
-        if candidate.outcome in (Outcome.FREED, Outcome.WOULD_FREE)
-    ]
+    return [it for it in candidates if it.outcome in (Outcome.FREED, Outcome.WOULD_FREE)]
 
 
 class OrphanClaim(ReasonText, frozen=True):

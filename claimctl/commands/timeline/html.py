@@ -12,19 +12,7 @@ from datetime import datetime
 from html import escape
 from importlib.resources import files
 
-from claimctl.commands.timeline.model import (
-    RUNNING,
-    UNKNOWN,
-    WAITING,
-    CountAt,
-    Lane,
-    Mark,
-    Source,
-    Timeline,
-    TimelineSpan,
-    levels,
-    most,
-)
+from claimctl.commands.timeline import model
 from claimctl.text import duration
 
 _APART = 0.09
@@ -57,7 +45,7 @@ def page(title: str, body: str) -> str:
     )
 
 
-def document(timeline: Timeline) -> str:
+def document(timeline: model.Timeline) -> str:
     """The page about one claim."""
     title = f"Claim {timeline.namespace}/{timeline.claim}"
     notes = "".join(f'<p class="quiet">{escape(note)}</p>\n' for note in timeline.remarks)
@@ -68,7 +56,7 @@ def document(timeline: Timeline) -> str:
     )
 
 
-def chart(timeline: Timeline, steps: Sequence[ChartStep] = ()) -> str:
+def chart(timeline: model.Timeline, steps: Sequence[ChartStep] = ()) -> str:
     """The rows of one claim: its devices, holders and pods."""
     rows = [
         _row(name, timeline, [_bar(span, timeline) for span in spans])
@@ -80,36 +68,36 @@ def chart(timeline: Timeline, steps: Sequence[ChartStep] = ()) -> str:
 
 
 def devices(
-    timelines: Sequence[Timeline],
+    timelines: Sequence[model.Timeline],
     letters: Mapping[tuple[str, str], str],
     steps: Sequence[ChartStep],
 ) -> str:
     """One row for each device, with the claims that had it, by their letters."""
     begin = min(timeline.begin for timeline in timelines)
     end = max(timeline.end for timeline in timelines)
-    frame = Timeline("", "", begin, end, (), (), Source.HISTORY)
+    frame = model.Timeline("", "", begin, end, (), (), model.Source.HISTORY)
     rows: dict[str, list[str]] = {}
     for timeline in timelines:
         letter = letters[timeline.namespace, timeline.claim]
-        for span in timeline.of(Lane.DEVICE):
+        for span in timeline.of(model.Lane.DEVICE):
             rows.setdefault(span.name, []).append(_bar(span, frame, letter, timeline))
     drawn = [_row(name, frame, bars, " letters") for name, bars in sorted(rows.items())]
     legend = [f"{letter}: claim {space}/{name}" for (space, name), letter in letters.items()]
     return _figure(frame, steps, drawn, f"Which claim had which device. {'; '.join(legend)}.")
 
 
-def describe(timeline: Timeline) -> str:
+def describe(timeline: model.Timeline) -> str:
     """The chart as a sentence, for readers who do not see it."""
     texts = [
         f"{span.name} from {span.start:%H:%M:%S} to {(span.end or timeline.end):%H:%M:%S}"
-        for lane in (Lane.DEVICE, Lane.HOLDER)
+        for lane in (model.Lane.DEVICE, model.Lane.HOLDER)
         for span in timeline.of(lane)
     ]
-    pods = most(levels(timeline.of(Lane.POD, RUNNING)))
+    pods = model.most(model.levels(timeline.of(model.Lane.POD, model.RUNNING)))
     return f"{'; '.join([*texts, f'at most {pods} pods at a time'])}."
 
 
-def marks(marks: Iterable[Mark]) -> str:
+def marks(marks: Iterable[model.Mark]) -> str:
     """The marks as a list."""
     items = ""
     for mark in marks:
@@ -120,7 +108,9 @@ def marks(marks: Iterable[Mark]) -> str:
     return f'<ul class="marks">\n{items}</ul>\n'
 
 
-def _figure(frame: Timeline, steps: Sequence[ChartStep], rows: Sequence[str], label: str) -> str:
+def _figure(
+    frame: model.Timeline, steps: Sequence[ChartStep], rows: Sequence[str], label: str
+) -> str:
     shown = [step for step in steps if frame.begin <= step.at <= frame.end]
     above = f'<div class="steps">{_labels(shown, frame)}</div>' if shown else ""
     numbers = f'<div class="row"><div class="name quiet">step</div>{above}</div>\n' if above else ""
@@ -134,7 +124,7 @@ def _figure(frame: Timeline, steps: Sequence[ChartStep], rows: Sequence[str], la
     return f'<figure role="img" aria-label="{escape(label)}">\n{body}</figure>\n'
 
 
-def _labels(steps: Sequence[ChartStep], frame: Timeline) -> str:
+def _labels(steps: Sequence[ChartStep], frame: model.Timeline) -> str:
     merged: list[tuple[float, list[str]]] = []
     for step in steps:
         place = frame.place(step.at)
@@ -149,7 +139,7 @@ def _labels(steps: Sequence[ChartStep], frame: Timeline) -> str:
     )
 
 
-def _row(name: str, frame: Timeline, inside: Iterable[str], size: str = "") -> str:
+def _row(name: str, frame: model.Timeline, inside: Iterable[str], size: str = "") -> str:
     return (
         f'<div class="row"><div class="name">{escape(name)}</div>'
         f'<div class="track{size}">{"".join(inside)}</div></div>\n'
@@ -157,12 +147,15 @@ def _row(name: str, frame: Timeline, inside: Iterable[str], size: str = "") -> s
 
 
 def _bar(
-    span: TimelineSpan, frame: Timeline, letter: str = "", claim: Timeline | None = None
+    span: model.TimelineSpan,
+    frame: model.Timeline,
+    letter: str = "",
+    claim: model.Timeline | None = None,
 ) -> str:
     left = frame.place(span.start)
     width = frame.place(span.end or frame.end) - left
     classes = f"span {span.lane}"
-    classes += f" {span.state.lower()}" if span.state in (WAITING, UNKNOWN) else ""
+    classes += f" {span.state.lower()}" if span.state in (model.WAITING, model.UNKNOWN) else ""
     classes += " before" if span.started_before else ""
     classes += " lettered" if letter else ""
     inside = f'<span class="letter">{escape(letter)}</span>' if letter else ""
@@ -175,21 +168,21 @@ def _bar(
     )
 
 
-def _curve(timeline: Timeline) -> str:
+def _curve(timeline: model.Timeline) -> str:
     """The number of pods."""
-    running = levels(timeline.of(Lane.POD, RUNNING))
-    everything = levels(timeline.of(Lane.POD))
-    top = max(most(everything), 1)
+    running = model.levels(timeline.of(model.Lane.POD, model.RUNNING))
+    everything = model.levels(timeline.of(model.Lane.POD))
+    top = max(model.most(everything), 1)
     curve = (
         '<svg viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden="true">'
         f'<path class="area" d="{_path(running, timeline, top)}"/>'
         f'<path class="outline" d="{_path(everything, timeline, top)}"/></svg>'
     )
-    name = f"pods: up to {most(running)} run; dashed: with those that wait, up to {top}"
+    name = f"pods: up to {model.most(running)} run; dashed: with those that wait, up to {top}"
     return _row(name, timeline, [curve], " high")
 
 
-def _path(steps: Sequence[CountAt], frame: Timeline, top: int) -> str:
+def _path(steps: Sequence[model.CountAt], frame: model.Timeline, top: int) -> str:
     """A curve of steps in a field of 1000 by 100; it begins and ends at the bottom."""
     points, height = ["M0 100"], 100.0
     for step in steps:

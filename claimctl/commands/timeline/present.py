@@ -48,25 +48,14 @@ class Seen:
 
 def timeline(seen: Seen) -> Timeline:
     """What the objects and Events say about the claim, up to now."""
-    spans = [*_uses(seen), *_pods(seen.pods)]
-    marks = sorted(_marks(seen), key=lambda mark: mark.at)
-    known = [*(span.start for span in spans), *(mark.at for mark in marks), seen.now]
-    meta = seen.claim.metadata
-    return Timeline(
-        meta.namespace,
-        meta.name,
-        min(known),
-        seen.now,
-        tuple(
-            sorted(
-                [*_unknown(spans, min(known)), *spans],
-                key=lambda mark: (mark.start, mark.lane, mark.name),
-            )
-        ),
-        tuple(marks),
-        Source.OBJECTS,
-        (_GAPS, *seen.notes),
-    )
+    known, meta = [*_uses(seen), *_pods(seen.pods)], seen.claim.metadata
+    marks = tuple(sorted(_marks(seen), key=lambda mark: mark.at))
+    begin = min([*(span.start for span in known), *(mark.at for mark in marks), seen.now])
+    spans = [*_unknown(known, begin), *known]
+    spans.sort(key=lambda span: (span.start, span.lane, span.name))
+    notes = (_GAPS, *seen.notes)
+    life = (meta.namespace, meta.name, begin, seen.now)
+    return Timeline(*life, tuple(spans), marks, Source.OBJECTS, notes)
 
 
 def _unknown(spans: Iterable[TimelineSpan], begin: datetime) -> Iterator[TimelineSpan]:
@@ -101,10 +90,8 @@ def _allocation_time(seen: Seen) -> datetime | None:
 
 def _hold_time(made: Iterable[ClaimReservation], holder: Reference) -> datetime | None:
     for reservation in made:
-        if (
-            reservation.status.reserved_for is not None
-            and reservation.status.reserved_for.uid == holder.uid
-        ):
+        held_for = reservation.status.reserved_for
+        if held_for is not None and held_for.uid == holder.uid:
             condition = find_condition(reservation.status.conditions, ConditionType.RESERVED)
             if condition is not None and condition.status == "True":
                 return condition.last_transition_time

@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
+from claimctl.commands.timeline import shapes
 from claimctl.commands.timeline.history import Chronicle, ObjectChange
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.present import Seen, timeline
-from claimctl.commands.timeline.shapes import (
-    CORE_EVENTS,
-    RESOURCES,
-    TIMED_EVENTS,
-    TIMED_PODS,
-    TIMED_RESERVATIONS,
-    TimedEvent,
-    TimedPod,
-    finished,
-    last_write,
-    started,
-)
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
 from claimctl.live_objects import list_if_served
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.wire.meta import ManagedObjectMeta, reaches
+from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
@@ -57,7 +45,7 @@ async def _from_history(
         writes.extend(await _writes(client, resource, namespace))
 
     try:
-        await in_parallel(read_writes, RESOURCES, len(RESOURCES))
+        await in_parallel(read_writes, shapes.RESOURCES, len(shapes.RESOURCES))
     except (Gone, Forbidden, NotFound, LostEvent, _Incomplete):
         return None
     chronicle = Chronicle()
@@ -106,12 +94,15 @@ def _in_order(writes: list[_Write]) -> list[ObjectChange]:
     them is not known: managedFields do not name the writer that removed a field."""
     changes: list[ObjectChange] = []
     for write in sorted(writes, key=lambda write: write.version):
-        meta: ManagedObjectMeta = write.object.metadata
+        meta, pod = write.object.metadata, write.object
+        # an embedded cluster dates no status
+        is_pod = isinstance(pod, shapes.TimedPod)
+        times_of_containers = (shapes.started(pod), shapes.finished(pod)) if is_pod else ()
         times = [
-            last_write(meta),
+            shapes.last_write(meta),
             meta.creation_timestamp,
             meta.deletion_timestamp if write.deleted else None,
-            *_container_times(write.object),
+            *times_of_containers,
             changes[-1].at if changes else None,
         ]
         at = max(time for time in times if time is not None)
@@ -119,37 +110,34 @@ def _in_order(writes: list[_Write]) -> list[ObjectChange]:
     return changes
 
 
-def _container_times(written: Any) -> tuple[datetime | None, ...]:
-    """When the containers of a pod started and ended: an embedded cluster dates no status."""
-    return (started(written), finished(written)) if isinstance(written, TimedPod) else ()
-
-
 async def _from_objects(client: Client, clock: Clock, namespace: str, name: str) -> Timeline:
     claim = await client.get(RESOURCECLAIMS, name, namespace)
-    pods = (await client.list(TIMED_PODS, namespace, partial=True)).items
+    pods = (await client.list(shapes.TIMED_PODS, namespace, partial=True)).items
     users = tuple(pod for pod in pods if name in claim_names(pod))
-    made = (await list_if_served(client, TIMED_RESERVATIONS, namespace)).items
+    made = (await list_if_served(client, shapes.TIMED_RESERVATIONS, namespace)).items
     reservations = tuple(held for held in made if held.spec.resource_claim_name == name)
     events, notes = await _events(client, namespace)
     about = tuple(event for event in events if _concerns(event, name, reservations, users))
     return timeline(Seen(clock.now(), claim, users, reservations, about, notes))
 
 
-async def _events(client: Client, namespace: str) -> tuple[tuple[TimedEvent, ...], tuple[str, ...]]:
+async def _events(
+    client: Client, namespace: str
+) -> tuple[tuple[shapes.TimedEvent, ...], tuple[str, ...]]:
     """The Events of a namespace, and a note if they may not be read."""
     with suppress(Forbidden):
-        return (await client.list(TIMED_EVENTS, namespace, partial=True)).items, ()
+        return (await client.list(shapes.TIMED_EVENTS, namespace, partial=True)).items, ()
     with suppress(Forbidden):
-        events = (await client.list(CORE_EVENTS, namespace, partial=True)).items
+        events = (await client.list(shapes.CORE_EVENTS, namespace, partial=True)).items
         return tuple(event.as_event() for event in events), ()
     return (), (f"The Events of namespace {namespace} may not be read by this user.",)
 
 
 def _concerns(
-    event: TimedEvent,
+    event: shapes.TimedEvent,
     claim: str,
     reservations: Iterable[ClaimReservation],
-    pods: Iterable[TimedPod],
+    pods: Iterable[shapes.TimedPod],
 ) -> bool:
     """Whether an Event is about the claim, a reservation or workload of it, or warns of a pod."""
     about = (event.regarding.kind, event.regarding.name)

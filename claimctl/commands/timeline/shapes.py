@@ -7,19 +7,12 @@ from typing import Any
 
 import msgspec
 
+from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.coordination import Event, EventSeries, ObjectReference
 from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    EVENTS,
-    PODS,
-    RESOURCECLAIMS,
-    Resource,
-    read_as,
-)
 
 
 class TimedState(Wire, frozen=True, kw_only=True):
@@ -79,11 +72,11 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
         )
 
 
-TIMED_PODS = read_as(PODS, TimedPod)
-TIMED_RESERVATIONS = read_as(CLAIMRESERVATIONS, TimedReservation)
-TIMED_EVENTS = read_as(EVENTS, TimedEvent)
+TIMED_PODS = wire.read_as(wire.PODS, TimedPod)
+TIMED_RESERVATIONS = wire.read_as(wire.CLAIMRESERVATIONS, TimedReservation)
+TIMED_EVENTS = wire.read_as(wire.EVENTS, TimedEvent)
 """The resources, read with their times."""
-CORE_EVENTS = Resource("", "v1", "events", "Event", CoreEvent)
+CORE_EVENTS = wire.Resource("", "v1", "events", "Event", CoreEvent)
 
 
 def last_write(meta: ManagedObjectMeta) -> datetime | None:
@@ -119,4 +112,4 @@ def finished(pod: TimedPod) -> datetime | None:
     return max((state.finished_at for state in states if state.finished_at), default=None)
 
 
-RESOURCES: tuple[Resource[Any], ...] = (RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)
+RESOURCES: tuple[wire.Resource[Any], ...] = (wire.RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)

@@ -10,30 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from claimctl.commands.timeline import model
 from claimctl.commands.timeline.html import KEY, describe, style_of
-from claimctl.commands.timeline.model import (
-    RUNNING,
-    UNKNOWN,
-    WAITING,
-    CountAt,
-    Lane,
-    Timeline,
-    TimelineSpan,
-    levels,
-    most,
-)
 from claimctl.text import duration
 
 WIDTH = 860
 _ROW, _HIGH, _EDGE = 28, 56, 16
 _CHARACTER = 7.9
 """The width of a character in pixels."""
-_KINDS = {WAITING: "waiting", UNKNOWN: "unknown"}
+_KINDS = {model.WAITING: "waiting", model.UNKNOWN: "unknown"}
 
 
 @dataclass(slots=True)
 class _Drawing:
-    timeline: Timeline
+    timeline: model.Timeline
     left: float
     """Where the bars begin."""
     top: float = 52.0
@@ -59,31 +49,31 @@ class _Drawing:
         )
         return top
 
-    def bars(self, name: str, spans: Iterable[TimelineSpan]) -> None:
+    def bars(self, name: str, spans: Iterable[model.TimelineSpan]) -> None:
         top = self.row(name)
         for span in spans:
             begin = self.x(self.timeline.place(span.start))
             end = self.x(self.timeline.place(span.end or self.timeline.end))
             kind = _KINDS.get(span.state, str(span.lane))
-            inset = 9 if span.lane is Lane.POD else 5
+            inset = 9 if span.lane is model.Lane.POD else 5
             self.parts.append(
                 f'<rect class="{kind}" x="{begin:.1f}" y="{top + inset:.1f}" '
                 f'width="{max(end - begin, 2):.1f}" height="{_ROW - 2 * inset}"/>'
             )
 
-    def curve(self, steps: Sequence[CountAt], top: float, most_of_all: int, kind: str) -> None:
+    def curve(self, steps: Sequence[model.CountAt], top: float, most: int, kind: str) -> None:
         bottom = top + _HIGH - 2
         points, height = [f"M{self.left:.1f} {bottom:.1f}"], bottom
         for step in steps:
             x, before = self.x(self.timeline.place(step.at)), height
-            height = bottom - (_HIGH - 10) * step.count / most_of_all
+            height = bottom - (_HIGH - 10) * step.count / most
             points += [f"L{x:.1f} {before:.1f}", f"L{x:.1f} {height:.1f}"]
         end = self.x(1.0)
         points += [f"L{end:.1f} {height:.1f}", f"L{end:.1f} {bottom:.1f} Z"]
         self.parts.append(f'<path class="{kind}" d="{" ".join(points)}"/>')
 
 
-def document(timeline: Timeline) -> str:
+def document(timeline: model.Timeline) -> str:
     """The picture of one claim."""
     names = [name for name, _ in timeline.bars]
     names += ["up to 9999 pods"] if timeline.many_pods else []
@@ -93,11 +83,11 @@ def document(timeline: Timeline) -> str:
     for name, spans in timeline.bars:
         drawing.bars(name, spans)
     if timeline.many_pods:
-        running = levels(timeline.of(Lane.POD, RUNNING))
-        everything = levels(timeline.of(Lane.POD))
-        top = drawing.row(f"up to {most(running)} pods", _HIGH)
-        drawing.curve(running, top, max(most(everything), 1), "area")
-        drawing.curve(everything, top, max(most(everything), 1), "waiting")
+        running = model.levels(timeline.of(model.Lane.POD, model.RUNNING))
+        everything = model.levels(timeline.of(model.Lane.POD))
+        top = drawing.row(f"up to {model.most(running)} pods", _HIGH)
+        drawing.curve(running, top, max(model.most(everything), 1), "area")
+        drawing.curve(everything, top, max(model.most(everything), 1), "waiting")
     y = drawing.top + 18
     drawing.text(drawing.left, y, f"{timeline.begin:%H:%M:%S}", "quiet")
     end = f"{timeline.end:%H:%M:%S} UTC ({duration(timeline.seconds)})"

@@ -7,18 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from claimctl.commands.timeline.model import (
-    RUNNING,
-    UNKNOWN,
-    WAITING,
-    CountAt,
-    Lane,
-    Mark,
-    Timeline,
-    TimelineSpan,
-    levels,
-    most,
-)
+from claimctl.commands.timeline import model
 from claimctl.text import duration
 
 MARKS = 20
@@ -42,7 +31,7 @@ BLOCKS = BarSigns("█", "▒", "·", "▁▂▃▄▅▆▇█")
 ASCII = BarSigns("#", "+", ".", "123456789")
 
 
-def lines(timeline: Timeline, width: int = 80, signs: BarSigns = BLOCKS) -> list[str]:
+def lines(timeline: model.Timeline, width: int = 80, signs: BarSigns = BLOCKS) -> list[str]:
     """The timeline in ``width`` columns. Names are never cut; they may need more columns."""
     rows = _rows(timeline, signs)
     longest = max((len(row.name) for row in rows), default=0)
@@ -67,10 +56,10 @@ def lines(timeline: Timeline, width: int = 80, signs: BarSigns = BLOCKS) -> list
 @dataclass(frozen=True, slots=True)
 class _Row:
     name: str
-    timeline: Timeline
+    timeline: model.Timeline
     signs: BarSigns
-    spans: tuple[TimelineSpan, ...]
-    counts: tuple[CountAt, ...] | None = None
+    spans: tuple[model.TimelineSpan, ...]
+    counts: tuple[model.CountAt, ...] | None = None
     """The row shows numbers instead of a bar."""
 
     def lines(self, column: int, size: int) -> list[str]:
@@ -87,7 +76,7 @@ class _Row:
         touched = unknown = False
         for span in self.spans:
             last = span.end if span.end is not None else self.timeline.end
-            if span.state == UNKNOWN:
+            if span.state == model.UNKNOWN:
                 unknown = unknown or (span.start < end and last > start)
                 continue
             touched = touched or (span.start < end and last >= start)
@@ -99,7 +88,7 @@ class _Row:
 
     def _count(self, start: datetime, end: datetime) -> str:
         """The largest number within a cell, relative to the largest of all."""
-        steps, top, count = self.counts or (), most(self.counts or ()), 0
+        steps, top, count = self.counts or (), model.most(self.counts or ()), 0
         for step in steps:
             if step.at < end:
                 count = step.count if step.at <= start else max(count, step.count)
@@ -107,20 +96,20 @@ class _Row:
         return self.signs.steps[round(count / top * last)] if count else self.signs.none
 
 
-def _rows(timeline: Timeline, signs: BarSigns) -> list[_Row]:
+def _rows(timeline: model.Timeline, signs: BarSigns) -> list[_Row]:
     rows = [
-        _Row(name, timeline, signs, tuple(span for span in spans if span.state != WAITING))
+        _Row(name, timeline, signs, tuple(span for span in spans if span.state != model.WAITING))
         for name, spans in timeline.bars
     ]
     if timeline.many_pods:
-        counts = levels(timeline.of(Lane.POD, RUNNING))
-        rows.append(_Row(f"pods (up to {most(counts)})", timeline, signs, (), counts))
-        if waiting := levels(timeline.of(Lane.POD, WAITING)):
-            rows.append(_Row(f"waiting (up to {most(waiting)})", timeline, signs, (), waiting))
+        counts = model.levels(timeline.of(model.Lane.POD, model.RUNNING))
+        rows.append(_Row(f"pods (up to {model.most(counts)})", timeline, signs, (), counts))
+        if counts := model.levels(timeline.of(model.Lane.POD, model.WAITING)):
+            rows.append(_Row(f"waiting (up to {model.most(counts)})", timeline, signs, (), counts))
     return rows
 
 
-def _legend(timeline: Timeline, signs: BarSigns) -> list[str]:
+def _legend(timeline: model.Timeline, signs: BarSigns) -> list[str]:
     whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
     numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
     unknown = [
@@ -131,7 +120,7 @@ def _legend(timeline: Timeline, signs: BarSigns) -> list[str]:
     return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, *timeline.remarks]
 
 
-def mark_line(mark: Mark) -> str:
+def mark_line(mark: model.Mark) -> str:
     """One mark as a line."""
     kind = "Warning " if mark.warning else ""
     message = f": {mark.message}" if mark.message else ""

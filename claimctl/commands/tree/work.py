@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from claimctl.cli.errors import CommandFailed
@@ -19,16 +17,7 @@ from claimctl.commands.tree.graph import Graph, around, build, document, merged
 from claimctl.kube.client import Client
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    DEPLOYMENTS,
-    JOBS,
-    PODS,
-    REPLICASETS,
-    RESOURCECLAIMS,
-    STATEFULSETS,
-    Resource,
-)
+from claimctl.wire import resources as wire
 
 
 async def run(session: Session, wanted: list[str], output: Output, *, every_pod: bool) -> int:
@@ -66,14 +55,13 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
 
 async def read(client: Client, namespace: str) -> Graph:
     """The graph of one namespace."""
-    claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
-    pods = (await client.list(PODS, namespace, partial=True)).items
-    made = (await list_if_served(client, CLAIMRESERVATIONS, namespace)).items
+    claims = (await client.list(wire.RESOURCECLAIMS, namespace, partial=True)).items
+    pods = (await client.list(wire.PODS, namespace, partial=True)).items
+    made = (await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)).items
     kinds = KindReader(client)
     kinds.know(pod.metadata for pod in pods)
     # a list each instead of a request for each owner; without the right to it, chains are shorter
-    listed: tuple[Resource[Any], ...] = (REPLICASETS, JOBS, STATEFULSETS, DEPLOYMENTS)
-    for resource in listed:
+    for resource in (wire.REPLICASETS, *wire.WORKLOADS.values()):
         owners = await list_if_allowed(client, resource, namespace)
         kinds.know(owner.metadata for owner in owners.items)
     users = [pod for pod in pods if claim_names(pod)]

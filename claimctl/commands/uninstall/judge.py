@@ -20,28 +20,15 @@ from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
 from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.text import counted, listed
+from claimctl.wire import resources as wire
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    DOWNGRADEPLANS,
-    LEASES,
-    NODES,
-    PODGROUPS,
-    PODS,
-    RESOURCECLAIMS,
-)
 
 CAUSES = frozenset(
-    (
-        Cause.LISTED_AHEAD,
-        Cause.ORPHANED_HOLD,
-        Cause.ORPHANED_TOMBSTONES,
-        Cause.UNFINISHED_RELEASE,
-    )
+    (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE)
 )
 """The orphans that claimctl itself has caused."""
 
@@ -87,8 +74,8 @@ def leftovers(
         *_reservations(scan),
         *_claims(scan, times, watched, run),
         *(
-            _about(group.metadata, PODGROUPS.kind, Why.GUARDED, *_why_guarded(group, scan, run))
-            for group in guarded_groups(scan)
+            _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, *_why_guarded(it, scan, run))
+            for it in guarded_groups(scan)
         ),
         *_other_leftovers(scan),
     )
@@ -106,16 +93,16 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     for plan in scan.plans:
         if not is_carried_out(plan):
             text = "its downgrade is under way: wait until it has ended, or delete the plan"
-            yield Leftover(DOWNGRADEPLANS.kind, "", plan.metadata.name, Why.UNDER_WAY, text)
+            yield Leftover(wire.DOWNGRADEPLANS.kind, "", plan.metadata.name, Why.UNDER_WAY, text)
     for node, taint in scan.tainted:
         text = f"has the taint {taint.key}={taint.value} of a run of claimctl reschedule"
-        yield Leftover(NODES.kind, "", node, Why.TAINTED, text)
+        yield Leftover(wire.NODES.kind, "", node, Why.TAINTED, text)
     for record in scan.avoiding:
         text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
         yield Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
     for pod in scan.braked:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
-        yield Leftover(PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
+        yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
     if runs_without_crds(scan):
         yield _RUNS
     for unread in scan.unreadable:
@@ -131,7 +118,7 @@ def runs_without_crds(scan: Scan) -> bool:
 
 
 _RUNS = Leftover(
-    LEASES.kind,
+    wire.LEASES.kind,
     "",
     LEASE_NAME,
     Why.CONTROLLER_RUNS,
@@ -162,7 +149,7 @@ def notes(scan: Scan) -> tuple[str, ...]:
     )
 
 
-_MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
+_MAY_HAVE_OURS = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PODGROUPS.kind)
 
 
 # -- ClaimReservations
@@ -174,7 +161,7 @@ def _reservations(scan: Scan) -> Iterator[Leftover]:
         meta = reservation.metadata
         claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
         why = _why_reserved(reservation, claim, scan)
-        yield _about(meta, CLAIMRESERVATIONS.kind, *why)
+        yield _about(meta, wire.CLAIMRESERVATIONS.kind, *why)
 
 
 def _why_reserved(
@@ -266,7 +253,7 @@ def _claims(scan: Scan, times: WatchTimes, watched: float, run: float) -> Iterat
         if scanned.reserved:
             continue
         for why in _traces_in(scanned, scan, times, watched, run):
-            yield _about(scanned.claim.metadata, RESOURCECLAIMS.kind, *why)
+            yield _about(scanned.claim.metadata, wire.RESOURCECLAIMS.kind, *why)
 
 
 def _traces_in(
@@ -316,7 +303,7 @@ def lost_owners(
     return tuple(
         owner
         for owner in claim.metadata.owner_references
-        if owner.api_version == CLAIMRESERVATIONS.api_version and owner.uid not in known
+        if owner.api_version == wire.CLAIMRESERVATIONS.api_version and owner.uid not in known
     )
 
 

@@ -22,16 +22,8 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
 from claimctl.commands.orphans.reclaim import Reclaim
+from claimctl.commands.uninstall import judge
 from claimctl.commands.uninstall.holds import without_hold, without_old_tombstones
-from claimctl.commands.uninstall.judge import (
-    CAUSES,
-    guarded_groups,
-    leftovers,
-    may_lose_finalizer,
-    notes,
-    passes,
-    runs_without_crds,
-)
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import scan
 from claimctl.commands.uninstall.successor import Successor
@@ -169,8 +161,8 @@ class Uninstall:
     def _judge(self, scan: Scan) -> UninstallResult:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
-        left = leftovers(scan, self._wanted.times, freed, self._watched)
-        return UninstallResult(left, notes(scan), self._writer.removed)
+        left = judge.leftovers(scan, self._wanted.times, freed, self._watched)
+        return UninstallResult(left, judge.notes(scan), self._writer.removed)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether to end. After writes, nothing may be left twice: a controller whose cache is late
@@ -191,7 +183,7 @@ class Uninstall:
             self._report(f"left: {counts}" if left else "nothing is left")
         if now - self._began >= self._wanted.timeout:
             return True
-        waits = any(map(passes, left))
+        waits = any(map(judge.passes, left))
         tended = scan.tended or not _for_controller(scan)
         return tended and not waits and now - self._changed >= STEADY_SECONDS
 
@@ -210,11 +202,12 @@ class Uninstall:
             await self._succeed()
         await self._stop_avoiding(scan)
         await self._untaint(scan)
-        if runs_without_crds(scan):
+        if judge.runs_without_crds(scan):
             return
         await self._take_out(scan)
         if not scan.served:
-            may = [g for g in guarded_groups(scan) if may_lose_finalizer(g, scan, self._watched)]
+            guarded, watched = judge.guarded_groups(scan), self._watched
+            may = [it for it in guarded if judge.may_lose_finalizer(it, scan, watched)]
             await writer.for_all(writer.unguard, may)
         self._free_orphans(scan)
 
@@ -295,7 +288,7 @@ class Uninstall:
         if self._reclaim is not None and self._reclaim.done():
             task, self._reclaim = self._reclaim, None
             task.result()
-        left = leftovers(scan, self._wanted.times)
+        left = judge.leftovers(scan, self._wanted.times)
         freed = any(leftover.reason in _FREED and leftover.after is not None for leftover in left)
         if self._reclaim is None and freed:
             self._watched_since = self._clock.monotonic()
@@ -305,16 +298,16 @@ class Uninstall:
         times, report = self._wanted.times, self._report
 
         async def free(namespace: str) -> None:
-            await Reclaim(self._client, self._clock, namespace, times, report, CAUSES).run()
+            await Reclaim(self._client, self._clock, namespace, times, report, judge.CAUSES).run()
 
         namespaces = self._wanted.namespaces or ("",)
         await in_parallel(free, namespaces, len(namespaces))
 
 
-_FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))
+_FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *judge.CAUSES))
 """The reasons of claims that the run frees as orphans, once no pod uses them."""
 
 
 def _for_controller(scan: Scan) -> bool:
     """Whether something is left that only a controller takes away."""
-    return scan.served and bool(scan.reservations or guarded_groups(scan))
+    return scan.served and bool(scan.reservations or judge.guarded_groups(scan))

@@ -7,6 +7,7 @@ still be needed for.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from claimctl.cli.kinds import KindReader
@@ -23,19 +24,11 @@ from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.avoiding import braked_pods
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
+from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    DOWNGRADEPLANS,
-    NODES,
-    PODGROUPS,
-    WORKLOADS,
-    Resource,
-    read_as,
-)
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -52,7 +45,7 @@ class CronJob(ObjectHeader, frozen=True, kw_only=True):
     spec: CronJobSpec = CronJobSpec()
 
 
-CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
+CRONJOBS = wire.Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
 
 
 async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
@@ -64,11 +57,11 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
     unreadable: list[Unreadable] = []
     scans: list[ClaimScan] = []
     custom = [state.resource for state in await KindReader(client).served()]
-    kinds: list[Resource[Any]] = [*WORKLOADS.values(), *filter(None, custom)]
+    kinds: list[wire.Resource[Any]] = [*wire.WORKLOADS.values(), *filter(None, custom)]
     for namespace in scope or ("",):
         for resource in kinds:
             # without anything but their metadata, so that each of them can be read
-            headers = await client.list(read_as(resource, ObjectHeader), namespace)
+            headers = await client.list(wire.read_as(resource, ObjectHeader), namespace)
             metas = (header.metadata for header in headers.items)
             workloads += (
                 AnnotatedWorkload(resource, meta) for meta in metas if own_annotations(meta)
@@ -77,30 +70,35 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         cron_jobs += (
             it.metadata for it in jobs.items if own_annotations(it.spec.job_template.metadata)
         )
-        listing = await list_if_served(client, PODGROUPS, namespace)
+        listing = await list_if_served(client, wire.PODGROUPS, namespace)
         groups += listing.items
         unreadable += listing.unreadable
         scans.append(await scan_claims(client, clock, namespace))
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
+    braked: Iterable[PodRef] = ()
+    if not scope:
+        with suppress(Forbidden):
+            braked = await braked_pods(client)
     records = Listing((), "") if scope else await list_if_allowed(client, RESCHEDULERECORDS)
-    served = await Discovery(client).plurals(CLAIMRESERVATIONS.group, CLAIMRESERVATIONS.version)
+    own = wire.CLAIMRESERVATIONS
+    served = await Discovery(client).plurals(own.group, own.version)
     return Scan(
         now=clock.now(),
         workloads=tuple(workloads),
         reservations=tuple(made for part in scans for made in part.reservations),
         claims=tuple(claim for part in scans for claim in part.claims),
         groups=tuple(groups),
-        plans=() if scope else (await list_if_served(client, DOWNGRADEPLANS)).items,
+        plans=() if scope else (await list_if_served(client, wire.DOWNGRADEPLANS)).items,
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
         avoiding=tuple(
             record.metadata.name for record in records.items if record.status.avoidances
         ),
-        braked=() if scope else await _pods_with_brake(client),
+        braked=tuple(braked),
         cron_jobs=tuple(cron_jobs),
         unreadable=tuple(unreadable),
-        served=CLAIMRESERVATIONS.plural in served,
+        served=own.plural in served,
         tended=tended,
     )
 
@@ -108,14 +106,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
 async def _tainted_nodes(client: Client) -> tuple[tuple[str, Taint], ...] | None:
     """The taints of nodes; None if the user may not read nodes."""
     try:
-        nodes = await client.list(NODES, partial=True)
+        nodes = await client.list(wire.NODES, partial=True)
     except Forbidden:
         return None
     return tuple(own_taints(nodes.items))
-
-
-async def _pods_with_brake(client: Client) -> tuple[PodRef, ...]:
-    try:
-        return tuple(await braked_pods(client))
-    except Forbidden:
-        return ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.cli.errors import CommandFailed
+from claimctl.commands.uninstall.scan import CRONJOBS
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.facts.pods import is_done
-from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource
 from claimctl.wire.seams import Clock
 
@@ -29,7 +29,6 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
 
     Raises:
         CommandFailed: a controller still holds its Lease after ``STOP_SECONDS``.
-        KubeError: the caller may not patch the Deployment, or a request failed.
     """
     if not await patch_if_there(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
         return False
@@ -59,7 +58,6 @@ LABELS = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=reschedule
 """The labels of its pods."""
 RESCHEDULER_SECONDS = 90.0
 """After SIGTERM a run finishes the write in hand and removes its taints. Its pod has 60 s."""
-CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", ObjectHeader)
 _SUSPENDED: dict[str, Any] = {"spec": {"suspend": True}}
 
 
@@ -71,7 +69,6 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
 
     Raises:
         CommandFailed: a pod still runs after ``RESCHEDULER_SECONDS``.
-        KubeError: the caller may not patch one of them, or a request failed.
     """
     cron_job = await patch_if_there(client, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
     loop = await patch_if_there(client, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)

@@ -96,21 +96,15 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
                 _tell(f"{name_of(document)} deleted")
             _tell("claimctl is uninstalled")
         elif mode.verify and not (result.left or wanted.namespaces):
-            await _tell_installed(objects, namespace)
+            with suppress(Forbidden):
+                if names := [name_of(each) for each in await present(objects, namespace)]:
+                    _tell(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
         return exit_code(result)
 
     return in_session(access, work)
 
 
-async def _tell_installed(objects: Objects, namespace: str) -> None:
-    """Name what is left of claimctl itself, as far as the user may read it."""
-    with suppress(Forbidden):
-        if names := [name_of(each) for each in await present(objects, namespace)]:
-            _tell(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
-
-
 async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) -> UninstallResult:
-
     # A controller inside the command warns when the watch of a deleted CRD ends.
     configure(level=Level.ERROR)
     try:

@@ -11,6 +11,7 @@ import pytest
 from claimctl.cli.documents import API_VERSION
 from claimctl.commands.claims import explain_work, get_work
 from claimctl.commands.claims.documents import (
+    PodExplanation,
     explanation_of,
     list_of,
     pod_of,
@@ -88,7 +89,8 @@ async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -
 async def test_explanations_of_pods_and_workloads() -> None:
     server = furnished()
     for name in ("user", "late"):
-        as_json(pod_of(await explain_pod(server.client, NAMESPACE, name, server.clock)))
+        pod = await explain_pod(server.client, NAMESPACE, name, server.clock)
+        as_json(pod_of(pod, PodExplanation))
     found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
     as_json(workload_of(found))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import workload_advice
-from claimctl.commands.claims.documents import pod_of, workload_of
+from claimctl.commands.claims.documents import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.commands.claims.pod_text import (
     pod_lines,
@@ -41,7 +41,7 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
         "What to do:",
         "  Free devices that are held idle: claimctl release slice -n ml",
     ]
-    document = as_json(pod_of(found))
+    document = as_json(pod_of(found, PodExplanation))
     assert (document["kind"], document["state"]) == ("PodExplanation", "Waiting")
     assert [one["name"] for one in document["rivals"]] == ["slice"]
 
