@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
-from claimctl.cli.flags import options_of, spread
+from claimctl.cli.flags import flags_of, spread
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, named
 
 REQUEST_SECONDS = Seconds(30)
@@ -84,10 +84,11 @@ DEFAULT = Access()
 
 def connection_flags() -> list[tuple[str, str]]:
     """The flags of every command that asks a cluster, and their help, for ``claimctl --help``."""
+    options = [get_args(hint)[1] for hint in flags_of(Access).values()]
     # typer takes the first name for the default
     return [
         (f"{', '.join([*it.param_decls, it.default])} {it.metavar or ''}".strip(), it.help)
-        for it in options_of(Access)
+        for it in options
     ]
 
 

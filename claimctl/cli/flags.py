@@ -5,17 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 
 def flags_of(group: type) -> dict[str, Any]:
     """The annotation of each field that is a flag: its type and typer's option."""
     hints = get_type_hints(group, include_extras=True)
     return {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
-
-
-def options_of(group: type) -> list[Any]:
-    return [get_args(hint)[1] for hint in flags_of(group).values()]
 
 
 def spread(function: Callable[..., int | None], **values: Any) -> Callable[..., int | None]:

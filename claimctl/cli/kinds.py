@@ -61,19 +61,16 @@ class KindReader:
     async def named(self, word: str) -> Kind | None:
         """The kind that a word names: ``jobset``, ``jobsets``, or with its group behind a dot."""
         name, _, group = word.lower().partition(".")
-        fitting = (
-            kind
-            for kind, plural in sorted((await self._plurals()).items())
-            if name in (kind[1].lower(), plural) and group in ("", kind[0])
-        )
-        return next(fitting, None)
+        for kind, plural in sorted((await self._plurals()).items()):
+            if name in (kind[1].lower(), plural) and group in ("", kind[0]):
+                return kind
+        return None
 
     async def _plurals(self) -> dict[Kind, str]:
         """The resource names of all kinds for which there is a rule."""
-        plurals = {kind: rule.plural for kind, rule in shipped_rules().items()}
-        for kind, document in (await self.rules()).items():
-            plurals[kind] = document.metadata.name.partition(".")[0]
-        return plurals
+        names = {kind: made.metadata.name for kind, made in (await self.rules()).items()}
+        shipped = {kind: rule.plural for kind, rule in shipped_rules().items()}
+        return shipped | {kind: name.partition(".")[0] for kind, name in names.items()}
 
     async def required(
         self, word: str, also: tuple[str, ...] = ()
@@ -158,9 +155,8 @@ class KindReader:
         state = custom_state(kind.rule, workload, makers, held_for, confirmed=True)
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
-            claim = (
-                "" if state.exists and not state.deleting else reservation.spec.resource_claim_name
-            )
+            stays = state.exists and not state.deleting
+            claim = "" if stays else reservation.spec.resource_claim_name
             left = await self._children(kind, namespace, root, claim)
         return with_children(kind.rule, state, recorded, left), kind.resource
 

@@ -287,13 +287,11 @@ def _seen_component(look: Look, part: ComponentName, component: Component) -> Co
     # it put a PodGroup back after the plan had prepared the claim
     put_back = (f"{it.namespace}/{it.name}" for it in look.claims if it.reason == PUT_BACK)
     if last.on and part in look.believed_off and last.claim not in put_back:
-        return ComponentReport(
-            part, Switch.OFF, f"switched off, as you say; before, it {last.what}"
-        )
+        now = f"switched off, as you say; before, it {last.what}"
+        return ComponentReport(part, Switch.OFF, now)
     seen = f"it {last.what} ({last.claim}, {last.when:%Y-%m-%dT%H:%M:%SZ})"
-    return ComponentReport(
-        part, Switch.ON if last.on else Switch.OFF, f"{_ACTS[component][last.on]}: {seen}"
-    )
+    now = f"{_ACTS[component][last.on]}: {seen}"
+    return ComponentReport(part, Switch.ON if last.on else Switch.OFF, now)
 
 
 def _kubelet(node: str, look: Look) -> ComponentReport:

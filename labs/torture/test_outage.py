@@ -13,7 +13,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.claim_text import lines
+from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
@@ -163,12 +163,14 @@ def _check_reports(outage: Outage, seen: Seen) -> None:
     assert seen.half is not None
     assert seen.after is not None
     assert not seen.before.troubles
-    assert {str(trouble.sign) for trouble in seen.half.troubles} == outage.signs, lines(seen.half)
-    assert "Controller: degraded; " in "\n".join(lines(seen.half))
+    assert {str(trouble.sign) for trouble in seen.half.troubles} == outage.signs, claim_lines(
+        seen.half
+    )
+    assert "Controller: degraded; " in "\n".join(claim_lines(seen.half))
     assert outage.advice in "\n".join(advice(seen.half))
     assert not any(line.startswith("Nothing") for line in advice(seen.half))
-    assert not seen.after.troubles, lines(seen.after)
-    assert "Controller: acting; " in "\n".join(lines(seen.after))
+    assert not seen.after.troubles, claim_lines(seen.after)
+    assert "Controller: acting; " in "\n".join(claim_lines(seen.after))
     assert ("Forbidden" in seen.reasons) == (REFUSED in outage.signs)
     assert (seen.errors > 0 and seen.leading) == outage.error_metric
     assert seen.leading == outage.error_metric

@@ -9,7 +9,7 @@ import pytest
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.session import Session
-from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
@@ -60,17 +60,19 @@ async def training(stage: Stage) -> AsyncIterator[str]:
 
 async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: Stage) -> None:
     async with training(stage) as pod:
-        claim = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
+        claim = explain_text.claim_lines(
+            await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+        )
         at = claim.index("    JobSet train is Active by claimctl's rule")
         assert claim[at + 1 : at + 3] == [
             f"    {RULE_ENDED} no: {ENDED}",
             f"    {RULE_IDLE} no: {IDLE}",
         ]
         explained = await explain_pod(stage.client, NAMESPACE, pod, stage.clock)
-        lines = pod_text.pod_lines(explained)
+        lines = explain_text.pod_lines(explained)
         assert lines[0].endswith(f"/{pod}, of job/train-0 of jobset/train")
         workload = await explain_workload(stage.client, NAMESPACE, "jobset", "train", stage.clock)
-        lines = pod_text.workload_lines(workload)
+        lines = explain_text.workload_lines(workload)
         assert lines[:5] == [
             f"JobSet:     {NAMESPACE}/train",
             "Wants:      pods, and its rule does not say how many; 1 running, 0 waiting for a node",
@@ -89,7 +91,7 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
 async def test_explain_names_the_expression_that_decided(stage: Stage) -> None:
     async def rules() -> tuple[list[str], RuleExpression]:
         explanation = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-        lines = claim_text.lines(explanation)
+        lines = explain_text.claim_lines(explanation)
         (decision,) = explanation_of(explanation, stage.clock.now()).reservations
         (expression,) = decision.expressions
         return [line.strip() for line in lines if line.startswith("    ")], expression
@@ -116,7 +118,9 @@ async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:
     gang = await begin(stage, kind)
     await make_pod(stage, gang, kind, "train-a")
     await stage.until_condition("Ready", "False", "WorkloadStateUnknown")
-    lines = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
+    lines = explain_text.claim_lines(
+        await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+    )
     assert f"    Gang train is Unknown by WorkloadKind gangs.{kind.group}" in lines
     name = f"gangs.{kind.group}"
     assert (

@@ -51,8 +51,7 @@ files of their names, or in e2e/test_every_command.py, which plays every command
 PRINTING = (
     "commands/claims/documents.py",
     "commands/doctor/documents.py",
-    "commands/claims/claim_text.py",
-    "commands/claims/pod_text.py",
+    "commands/claims/explain_text.py",
     "reschedule/command/",
 )
 """What only prints; the tests of the commands read it."""

@@ -100,9 +100,8 @@ class ClaimView:
     def listed_ahead(self) -> tuple[str, ...]:
         """The names of the pending pods that claimctl listed before the scheduler did."""
         pending = self.consumers.pending
-        return tuple(
-            sorted(pending[uid].metadata.name for uid in listed_ahead(self.claim, pending))
-        )
+        names = (pending[uid].metadata.name for uid in listed_ahead(self.claim, pending))
+        return tuple(sorted(names))
 
     @property
     def workloads(self) -> tuple[Reference, ...]:

@@ -118,12 +118,8 @@ def shortfall(
         if spec.node_name == node
         for device in spec.devices or ()
     }
-    used = {
-        (it.driver, it.pool, it.device)
-        for claim in busy
-        for it in claim.devices
-        if not it.admin_access
-    }
+    taken = (it for claim in busy for it in claim.devices if not it.admin_access)
+    used = {(it.driver, it.pool, it.device) for it in taken}
     asked = sum(_least(claim, device_classes(idle)) for claim in wanted)
     if asked <= len(here - used):
         return None

@@ -20,9 +20,9 @@ from claimctl.cli.documents import (
     utc,
 )
 from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
-from claimctl.commands.claims.claim_text import until
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import State, Trouble
+from claimctl.commands.claims.explain_text import until
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim

@@ -13,7 +13,7 @@ from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
-from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.documents import (
     PodExplanation,
     ReasonExplanation,
@@ -101,10 +101,10 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
     client, clock, named = session.client, session.clock, (resource_name(kind, name),)
     if kind == POD:
         pod = await explain_pod(client, namespace, name, clock)
-        print_text(output, pod_text.pod_lines(pod), pod_of(pod, PodExplanation), named)
+        print_text(output, explain_text.pod_lines(pod), pod_of(pod, PodExplanation), named)
     elif kind not in (CLAIM, RESERVATION):
         workload = await explain_workload(client, namespace, kind, name, clock)
-        print_text(output, pod_text.workload_lines(workload), workload_of(workload), named)
+        print_text(output, explain_text.workload_lines(workload), workload_of(workload), named)
     elif kind == RESERVATION:
         reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
         claim = reservation.spec.resource_claim_name
@@ -126,7 +126,7 @@ async def _claim(session: Session, namespace: str, claim: str, output: Output) -
         if error.unreadable.resource.plural != RESOURCECLAIMS.plural:
             raise
         unread = error.unreadable
-        print_text(output, claim_text.unread_lines(unread), unreadable_of(unread), named)
+        print_text(output, explain_text.unread_lines(unread), unreadable_of(unread), named)
         return
     document = explanation_of(shown, session.clock.now())
-    print_text(output, claim_text.lines(shown), document, named)
+    print_text(output, explain_text.claim_lines(shown), document, named)

@@ -123,9 +123,14 @@ async def gather(
     client: Client, wanted: ClaimsWanted, missing: list[str] | None = None
 ) -> list[ClaimView]:
     """The claims, read live. ``missing`` gets the names that do not exist."""
-    if wanted.names:
-        claims = await _by_name(client, wanted, missing if missing is not None else [])
-    else:
+    claims: list[ResourceClaim] = []
+    for name in dict.fromkeys(wanted.names):
+        claim = await client.find(RESOURCECLAIMS, name, wanted.namespace)
+        if claim is not None:
+            claims.append(claim)
+        elif missing is not None:
+            missing.append(name)
+    if not wanted.names:
         listing = await client.list(
             RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
         )
@@ -162,16 +167,6 @@ def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
         return not cell, 0.0, cell
 
     return sorted(shown, key=key) if column else shown
-
-
-async def _by_name(client: Client, wanted: ClaimsWanted, missing: list[str]) -> list[ResourceClaim]:
-    claims = []
-    for name in dict.fromkeys(wanted.names):
-        try:
-            claims.append(await client.get(RESOURCECLAIMS, name, wanted.namespace))
-        except NotFound:
-            missing.append(name)
-    return claims
 
 
 def _warn_unreadable(unreadable: Iterable[Unreadable]) -> None:

@@ -126,16 +126,13 @@ def last_seen(event: Event) -> str:
 
 async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ...]:
     """The claims with devices of the classes that the pod's claims without devices ask for."""
-    waiting = {
-        use.claim
-        for use in findings.uses
-        if use.explanation is not None and use.explanation.view.claim.status.allocation is None
-    }
+    claims_of_pod = (use.explanation.view.claim for use in findings.uses if use.explanation)
+    waiting = {it.metadata.key for it in claims_of_pod if it.status.allocation is None}
     if not waiting:
         return ()
     place = findings.pod.metadata.namespace
     every = await everywhere(client, CLAIMS_WITH_REQUESTS, place)
-    own = [it for it in every if it.metadata.key in {(place, name) for name in waiting}]
+    own = [claim for claim in every if claim.metadata.key in waiting]
     wanted = frozenset(name for claim in own for name in device_classes(claim))
     allocated = (claim for claim in every if claim.status.allocation is not None)
     claims = [claim for claim in allocated if device_classes(claim) & wanted]
@@ -207,8 +204,11 @@ async def explain_workload(
     by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
     annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
     problems = plan(annotated).problems
-    if not own:
-        problems += await _refusals(client, workload.metadata)
+    if not own and workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+        # why the controller last could not make what the annotation asks for
+        events = await _warnings(client, workload.metadata)
+        notes = [event.note for event in events if event.reason == Reason.LIMIT_EXCEEDED]
+        problems += tuple(Problem(Reason.LIMIT_EXCEEDED, note) for note in notes[-1:])
     return WorkloadFindings(
         ref=ref,
         namespace=namespace,
@@ -221,15 +221,6 @@ async def explain_workload(
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
         waiting=tuple(waiting),
     )
-
-
-async def _refusals(client: Client, workload: ObjectMeta) -> tuple[Problem, ...]:
-    """Why the controller last could not make what the annotation asks for; () if it could."""
-    if workload.annotation(RESERVE_ANNOTATION) is None:
-        return ()
-    events = await _warnings(client, workload)
-    notes = [event.note for event in events if event.reason == Reason.LIMIT_EXCEEDED]
-    return tuple(Problem(Reason.LIMIT_EXCEEDED, note) for note in notes[-1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,9 @@ async def _is_ready(client: Client, name: str) -> bool:
 async def _state_ended(client: Client, explanation: Explanation, ended: frozenset[str]) -> None:
     def patch(current: ClaimReservation) -> dict[str, Any]:
         known = current.metadata.annotation(ENDED_PODS_ANNOTATION) or ""
-        pods = ended | set(filter(None, known.split(",")))
-        value = ",".join(sorted(pods))
-        return (
-            {} if value == known else {"metadata": {"annotations": {ENDED_PODS_ANNOTATION: value}}}
-        )
+        value = ",".join(sorted(ended | set(filter(None, known.split(",")))))
+        change = {"metadata": {"annotations": {ENDED_PODS_ANNOTATION: value}}}
+        return {} if value == known else change
 
     await _change_each(client, explanation, patch)
 
@@ -180,9 +178,8 @@ async def _free(session: Session, asked: Explanation, line: Progress) -> None:
             except NotFound:
                 return
             claim = now.view.claim
-            if claim.metadata.uid != asked.view.claim.metadata.uid:
-                return
-            if claim.status.allocation is None:
+            is_another = claim.metadata.uid != asked.view.claim.metadata.uid
+            if is_another or claim.status.allocation is None:
                 return
             messages = tuple(blocker.message for blocker in now.obstacles)
             if messages != messages_before:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.durations import duration_option
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.flags import spread
 from claimctl.cli.options import (
     AsOption,
@@ -162,28 +165,42 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     trace_console: Annotated[bool, switch("--trace-console", "Print spans on stderr.")] = False,
 ) -> int:
     """Run the controller: hold claims for workloads and release them when the workloads end."""
-    from claimctl.commands.controller.work import run_controller
+    from claimctl.cli.process import container_of, serve, who_am_i
+    from claimctl.controller.dialect import DialectUnknown
+    from claimctl.controller.manager import NotSynced
+    from claimctl.controller.preflight import NotReady
+    from claimctl.controller.settings import BadSettings, Settings
+    from claimctl.kube.leases import LeadershipLost
+    from claimctl.telemetry.settings import TelemetrySettingError, from_environment
 
     configure(log_format, log_level, final=True)
-    return run_controller(
-        Access(kubeconfig, context, as_user=as_user),
-        bind_address,
-        (tls_cert_file, tls_private_key_file),
-        trace_console=trace_console,
-        pod_uid=pod_uid,
-        identity=identity,
-        leader_elect=leader_elect,
-        lease_namespace=lease_namespace,
-        lease_name=lease_name,
-        lease_seconds=round(lease_seconds),
-        namespaces=frozenset(namespaces or ()),
-        dialect=dialect,
-        known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
-        list_ahead=list_ahead,
-        checkpoint=checkpoint,
-        allow_template_injection=allow_template_injection,
-        workers=workers,
-        batch_seconds=batch_seconds,
-        drain_seconds=drain_seconds,
-        **waits.seconds,
-    )
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both")
+    pair = (tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
+    access = Access(kubeconfig, context, as_user=as_user)
+    try:
+        settings = Settings.checked(
+            identity=identity or who_am_i(pod_uid),
+            container=container_of(pod_uid),
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            lease_seconds=round(lease_seconds),
+            namespaces=frozenset(namespaces or ()),
+            dialect=dialect,
+            known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
+            list_ahead=list_ahead,
+            checkpoint=checkpoint,
+            allow_template_injection=allow_template_injection,
+            workers=workers,
+            batch_seconds=batch_seconds,
+            drain_seconds=drain_seconds,
+            **waits.seconds,
+        )
+        telemetry = from_environment(trace_console=trace_console)
+        received = asyncio.run(serve(access, settings, telemetry, bind_address, pair))
+    except (BadSettings, TelemetrySettingError) as error:
+        raise UsageError(str(error)) from error
+    except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:
+        raise CommandFailed(str(error)) from error
+    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK

@@ -199,9 +199,8 @@ async def _missing_role(
     the user may not ask."""
     plural, group = resource.plural, resource.group
     try:
-        lacking = [
-            verb for verb in VERBS if not await may(client, account, Right(verb, group, plural))
-        ]
+        rights = [Right(verb, group, plural) for verb in VERBS]
+        lacking = [it.verb for it in rights if not await may(client, account, it)]
     except Forbidden:
         return ""
     if not lacking:

@@ -27,9 +27,7 @@ KINDS: tuple[Resource[Any], ...] = (
     wire.CLAIMRESERVATIONS,
     wire.DOWNGRADEPLANS,
     wire.PODS,
-    wire.DEPLOYMENTS,
-    wire.STATEFULSETS,
-    wire.JOBS,
+    *wire.WORKLOADS.values(),
     wire.REPLICASETS,
     wire.PODGROUPS,
     wire.RESOURCESLICES,
@@ -38,7 +36,6 @@ KINDS: tuple[Resource[Any], ...] = (
     wire.LEASES,
     wire.EVENTS,
 )
-_CLAIMCTLS_OWN = "claimctl"
 
 
 @dataclass(slots=True)
@@ -73,7 +70,7 @@ async def _objects(client: Client, namespace: str, resource: Resource[Any], bund
         return
     items = [scrubbed(item, resource.plural) for item in listing.get("items") or ()]
     if resource is wire.LEASES:
-        items = [item for item in items if _CLAIMCTLS_OWN in item["metadata"]["name"]]
+        items = [item for item in items if "claimctl" in item["metadata"]["name"]]
     if items:
         text = yaml.safe_dump(items, sort_keys=False, allow_unicode=True)
         bundle.files[f"objects/{resource.plural}.yaml"] = text

@@ -136,20 +136,18 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *_reservations(observed),
         *observed.kinds,
         *observed.annotations,
-        *(
-            Finding(
-                "unreadable-objects",
-                f"{unread.describe()}; claimctl makes no decision about claims that it concerns",
-                unread.namespace,
-                unread.name,
-            )
-            for unread in observed.unreadable
-        ),
+        *_unreadable(observed),
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
         *_rescheduling(observed),
     )
+
+
+def _unreadable(observed: ObservedCluster) -> Iterator[Finding]:
+    for unread in observed.unreadable:
+        text = f"{unread.describe()}; claimctl makes no decision about claims that it concerns"
+        yield Finding("unreadable-objects", text, unread.namespace, unread.name)
 
 
 def _upgrade(observed: ObservedCluster) -> Iterator[Finding]:
@@ -264,9 +262,8 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
     kept = [entry for entry in gone if _is_kept(entry, claim, observed)]
     if kept:
         free = f"`claimctl release {claim.metadata.name} -n {claim.metadata.namespace}` frees them"
-        text = (
-            f"{listed(map(describe, kept))} is gone; a ClaimReservation keeps the devices: {free}"
-        )
+        gone_ones = listed(map(describe, kept))
+        text = f"{gone_ones} is gone; a ClaimReservation keeps the devices: {free}"
         finding = _about(claim, "dangling-references", text)
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     if left := [entry for entry in gone if entry not in kept]:
@@ -335,9 +332,5 @@ def _rescheduling(observed: ObservedCluster) -> Iterator[Finding]:
 
 def uids(listing: Listing[Any]) -> frozenset[str]:
     """The UIDs of all objects, with '' for an object whose UID cannot be read."""
-    return frozenset(
-        (
-            *(item.metadata.uid for item in listing.items),
-            *(unread.uid for unread in listing.unreadable),
-        )
-    )
+    known = frozenset(item.metadata.uid for item in listing.items)
+    return known | {unread.uid for unread in listing.unreadable}

@@ -28,9 +28,8 @@ def _cluster(examination: Examination) -> Iterator[Finding]:
     there = examination.there
     major, minor = there.kubernetes
     if not any(there.kubernetes):
-        yield Finding(
-            "kubernetes", "the server's version is not known", verdict=CheckVerdict.UNKNOWN
-        )
+        text = "the server's version is not known"
+        yield Finding("kubernetes", text, verdict=CheckVerdict.UNKNOWN)
     elif there.kubernetes < OLDEST:
         yield Finding("kubernetes", f"{major}.{minor}: claimctl needs 1.32 or newer")
     else:
@@ -49,9 +48,8 @@ def _dialect(examination: Examination) -> Iterator[Finding]:
         why = "; ".join(examination.detection.reasons)
         yield Finding("dialect", f"{examination.detection.dialect}: {why}", verdict=CheckVerdict.OK)
     elif examination.observed.dialect:
-        text = (
-            f"{examination.observed.dialect}: the controller has recorded it in a ClaimReservation"
-        )
+        dialect = examination.observed.dialect
+        text = f"{dialect}: the controller has recorded it in a ClaimReservation"
         yield Finding("dialect", text, verdict=CheckVerdict.OK)
     else:
         yield Finding("dialect", examination.dialect_unknown, verdict=CheckVerdict.UNKNOWN)
@@ -73,9 +71,8 @@ def _controller(examination: Examination) -> Iterator[Finding]:
     if election.state is State.ACTING:
         yield Finding("controller", election.message, verdict=CheckVerdict.OK)
     elif not election.readable:
-        yield Finding(
-            "controller", f"not checked: {election.message}", verdict=CheckVerdict.UNKNOWN
-        )
+        text = f"not checked: {election.message}"
+        yield Finding("controller", text, verdict=CheckVerdict.UNKNOWN)
     else:
         yield Finding("controller", f"{election.message}; {_PODS}")
     if there.refused:

@@ -16,7 +16,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.output import print_table
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
-from claimctl.commands.claims import claim_text, get_work
+from claimctl.commands.claims import explain_text, get_work
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.doctor import doctor_work, version_work
 from claimctl.commands.doctor.bundle import Bundle, read
@@ -88,7 +88,7 @@ async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
             bundle.problems.append(f"claim {view.namespace}/{view.name}: {error}")
             continue
         path = f"explain/{view.namespace}/{view.name}.txt"
-        bundle.files[path] = "\n".join(claim_text.lines(explanation)) + "\n"
+        bundle.files[path] = "\n".join(explain_text.claim_lines(explanation)) + "\n"
     if len(shown) > MOST_CLAIMS:
         bundle.problems.append(f"{len(shown) - MOST_CLAIMS} claims are not explained")
 

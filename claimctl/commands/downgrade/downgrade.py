@@ -74,10 +74,9 @@ def downgrade_prepare(
 
     Exit code 3: some claims cannot list their pods and were left as they are.
     """
-    from claimctl.commands.downgrade.prepare_work import prepare, spec_of
+    from claimctl.commands.downgrade.prepare_work import prepare
 
-    spec = spec_of(namespaces or (), selector, skip or (), flags.parallelism)
-    return prepare(access, spec, flags)
+    return prepare(access, namespaces or (), selector, skip or (), flags)
 
 
 @connecting_patiently

@@ -23,20 +23,16 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
 
-def spec_of(
-    namespaces: Sequence[str], selector: str, skip: Sequence[str], parallelism: int | None
-) -> DowngradePlanSpec:
-    """The plan that the flags ask for; BadParameter if a name is wrong."""
-    return DowngradePlanSpec(
+def prepare(
+    access: Access, namespaces: Sequence[str], selector: str, skip: Sequence[str], flags: PlanFlags
+) -> int:
+    """Carry the plan out, or say what it would do; the exit code. BadParameter: a name is wrong."""
+    spec = DowngradePlanSpec(
         namespaces=tuple(dict.fromkeys(namespaces)),
         claim_selector=selector,
         skip=tuple(dict.fromkeys(map(claim_name, skip))),
-        parallelism=parallelism,
+        parallelism=flags.parallelism,
     )
-
-
-def prepare(access: Access, spec: DowngradePlanSpec, flags: PlanFlags) -> int:
-    """Carry the plan out, or say what it would do; the exit code."""
 
     async def work(session: Session) -> tuple[PlanResult, Report | None]:
         async with time_limit(flags):

@@ -141,23 +141,14 @@ async def carried_out(session: Session, plan: DowngradePlan, dialect: str | None
 def table(result: PlanResult, claims: Iterable[DowngradedClaim], empty: str) -> Table:
     claims = tuple(claims)
     titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
-    rows = tuple(
-        (
-            claim.namespace,
-            claim.name,
-            ",".join(
-                f"{reference.resource}/{reference.name}" for reference in claim.workload_references
-            ),
-            _state(claim, result),
-            str(claim.pods),
-            claim.reason,
-            claim.message,
-        )
-        for claim in claims
-    )
+    rows = []
+    for it in claims:
+        holders = ",".join(f"{entry.resource}/{entry.name}" for entry in it.workload_references)
+        state = (_state(it, result), str(it.pods), it.reason, it.message)
+        rows.append((it.namespace, it.name, holders, *state))
     shown = columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD"))
     names = tuple(resource_name(CLAIM, claim.name) for claim in claims)
-    return Table(columns=shown, rows=rows, names=names, empty=empty)
+    return Table(columns=shown, rows=tuple(rows), names=names, empty=empty)
 
 
 def _state(claim: DowngradedClaim, result: PlanResult) -> str:

@@ -38,7 +38,9 @@ async def run(
 ) -> int:
     report = await observe(session.client, believed)
     show(report, output)
-    return exit_code(await follow(session, believed, output, report) if watch else report)
+    if watch:
+        report = await follow(session, believed, output, report)
+    return ExitCode.OK if report.clear else ExitCode.FINDINGS
 
 
 async def follow(
@@ -73,10 +75,6 @@ async def observe(client: Client, believed: frozenset[ComponentName] = frozenset
         if GROUPS_FORBIDDEN in detection.reasons:
             served = None
     return judge(await look(client, served, why, believed))
-
-
-def exit_code(report: Report) -> int:
-    return ExitCode.OK if report.clear else ExitCode.FINDINGS
 
 
 def show(report: Report, output: Output) -> None:

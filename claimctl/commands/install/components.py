@@ -133,11 +133,6 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_str)
 
 
-def as_list(documents: Sequence[Object]) -> Object:
-    """The documents as one List."""
-    return {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-
-
 def _root() -> Traversable:
     packed = files("claimctl") / "_manifests"
     if packed.is_dir():

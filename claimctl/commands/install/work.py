@@ -22,7 +22,6 @@ from claimctl.commands.install.components import (
     DEFAULT_IMAGE,
     FOLDERS,
     Choice,
-    as_list,
     as_yaml,
     chosen,
 )
@@ -71,7 +70,8 @@ def print_choice(choice: Choice, output: Output) -> None:
     if output == Output.YAML:
         typer.echo(as_yaml(documents), nl=False)
     else:
-        print_data(output, as_list(documents), map(printed_name, documents))
+        every = {"apiVersion": "v1", "kind": "List", "items": documents}
+        print_data(output, every, map(printed_name, documents))
 
 
 def choose(

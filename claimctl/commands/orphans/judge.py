@@ -339,9 +339,8 @@ def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
         return None
     text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
     blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
-    return Orphan(
-        Cause.FINALIZER_LEFT, "deleted, not allocated, but still with the finalizer", blockers
-    )
+    message = "deleted, not allocated, but still with the finalizer"
+    return Orphan(Cause.FINALIZER_LEFT, message, blockers)
 
 
 def _settling(times: WatchTimes) -> Blocker | None:

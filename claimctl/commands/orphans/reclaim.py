@@ -141,9 +141,8 @@ class Reclaim:
         claims = {ClaimKey(*scanned.claim.metadata.key): scanned for scanned in seen.claims}
         for candidate in waiting:
             scanned = claims.get(candidate.key)
-            unread = next(
-                (unread for unread in seen.unreadable if _may_be_claim_of(unread, candidate)), None
-            )
+            may = (unread for unread in seen.unreadable if _may_be_claim_of(unread, candidate))
+            unread = next(may, None)
             if scanned is None and unread is not None:
                 candidate.outcome, candidate.note = Outcome.FAILED, unread.describe()
             elif scanned is None or scanned.claim.metadata.uid != candidate.claim.metadata.uid:
@@ -176,15 +175,13 @@ class Reclaim:
             candidate.closed_since = seen.began
         age, quiet = seen.began - candidate.since, candidate.quiet_since
         closed = candidate.closed_since
-        orphan = judge(
-            scanned,
-            replace(
-                self.times,
-                version_age=age,
-                closed_age=seen.began - closed if closed is not None else 0.0,
-                quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
-            ),
+        times = replace(
+            self.times,
+            version_age=age,
+            closed_age=seen.began - closed if closed is not None else 0.0,
+            quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
         )
+        orphan = judge(scanned, times)
         if orphan is None or orphan.blockers or age < self.times.settle_seconds:
             candidate.quiet_since = None
         elif quiet is None:

@@ -79,32 +79,26 @@ async def scan_claims(
         return LiveList(meta.resource_version, using, uids, unreadable=tuple(unreadable))
 
     reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)
-    reserved = {
+    named = {
         ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
         for reservation in reservations.items
     }
 
     def may_be_reserved(key: ClaimKey) -> bool:
         unread = (may_concern(it, key.namespace, key.name, None) for it in reservations.unreadable)
-        return key in reserved or any(unread)
+        return key in named or any(unread)
 
     reader, now = OwnerReader(client), clock.now()
     by_namespace: dict[str, dict[str, ResourceClaim]] = {}
     for claim in everything.items:
         by_namespace.setdefault(claim.metadata.namespace, {})[claim.metadata.name] = claim
-    scanned_claims = [
-        ScannedClaim(
-            claim,
-            live_list(claim),
-            now,
-            reserved=may_be_reserved(_key(claim)),
-            others=by_namespace[claim.metadata.namespace],
-        )
-        for claim in claims
-    ]
-    answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
+    answered = []
+    for claim in claims:
+        reserved, others = may_be_reserved(_key(claim)), by_namespace[claim.metadata.namespace]
+        scanned = ScannedClaim(claim, live_list(claim), now, reserved=reserved, others=others)
+        answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return ClaimScan(answered, reservations.items, uids, began, listed, unreadable)
+    return ClaimScan(tuple(answered), reservations.items, uids, began, listed, unreadable)
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

@@ -101,16 +101,14 @@ class Chronicle:
 
     def timelines(self, end: datetime) -> list[Timeline]:
         """The timelines of all claims up to ``end``, in the order in which the claims appeared."""
-        made = (self._timeline(key, end) for key in self._books if key in self._known)
-        return sorted(
-            made, key=lambda timeline: (timeline.begin, timeline.namespace, timeline.claim)
-        )
-
-    def _timeline(self, key: Key, end: datetime) -> Timeline:
-        book = self._books[key]
-        spans, marks = book.everything(), book.marks
-        begin = min([*(span.start for span in spans), *(mark.at for mark in marks)], default=end)
-        return Timeline(*key, begin, end, tuple(spans), tuple(marks), Source.HISTORY)
+        made = []
+        for key, book in self._books.items():
+            spans, marks = tuple(book.everything()), tuple(book.marks)
+            times = [*(span.start for span in spans), *(mark.at for mark in marks)]
+            begin = min(times, default=end)
+            if key in self._known:
+                made.append(Timeline(*key, begin, end, spans, marks, Source.HISTORY))
+        return sorted(made, key=lambda life: (life.begin, life.namespace, life.claim))
 
     def _book(self, namespace: str, name: str) -> _Book:
         return self._books.setdefault((namespace, name), _Book())

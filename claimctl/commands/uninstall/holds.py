@@ -47,9 +47,13 @@ def without_hold(
             if there was none.
     """
     own = own_holds(scanned.claim)
-    held = tuple(_withdrawn_reservation(hold, scanned) for hold in _reservable(scanned, own))
-    if scanned.reserved or scanned.live.unreadable or not held:
+    holds = [entry for entry in scanned.claim.status.reserved_for if entry.uid in own]
+    states = {scanned.answers.get(hold.uid, NOT_READ).state for hold in holds}
+    # the annotation of a workload may still ask for one
+    wanted = states & {OwnerState.RESERVING, OwnerState.UNKNOWN}
+    if scanned.reserved or scanned.live.unreadable or not holds or wanted:
         return None
+    held = tuple(_withdrawn_reservation(hold, scanned) for hold in holds)
     meta = scanned.claim.metadata
     here = tuple(group for group in groups if group.metadata.namespace == meta.namespace)
     write = decide(
@@ -73,15 +77,6 @@ def without_hold(
     left = {entry.uid for entry in write.reserved_for}
     ahead = listed_ahead(scanned.claim, Consumers.of(scanned.live.pods).pending)
     return write if left and not own | ahead <= left else None
-
-
-def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, ...]:
-    """The holds that may go now; none if an annotation of a workload still asks for one."""
-    holds = tuple(entry for entry in scanned.claim.status.reserved_for if entry.uid in own)
-    states = {scanned.answers.get(hold.uid, NOT_READ).state for hold in holds}
-    if states & {OwnerState.RESERVING, OwnerState.UNKNOWN}:
-        return ()
-    return holds
 
 
 def _withdrawn_reservation(hold: Reference, scanned: ScannedClaim) -> Held:

@@ -61,16 +61,6 @@ def leftovers(
         run: for how many seconds the run has watched PodGroups.
     """
     left = (
-        *(
-            _about(
-                workload.meta,
-                workload.resource.kind,
-                Why.ANNOTATED,
-                f"has the annotations {listed(sorted(workload.annotations))}; if it comes back, "
-                "remove it where the manifest is kept",
-            )
-            for workload in scan.workloads
-        ),
         *_reservations(scan),
         *_claims(scan, times, watched, run),
         *(
@@ -89,7 +79,11 @@ def _about(
 
 
 def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
-    """What is left in plans, nodes, records of ``claimctl reschedule`` and pods."""
+    """What is left in workloads, plans, nodes, records of ``claimctl reschedule`` and pods."""
+    for workload in scan.workloads:
+        seen = listed(sorted(workload.annotations))
+        text = f"has the annotations {seen}; if it comes back, remove it where the manifest is kept"
+        yield _about(workload.meta, workload.resource.kind, Why.ANNOTATED, text)
     for plan in scan.plans:
         if not is_carried_out(plan):
             text = "its downgrade is under way: wait until it has ended, or delete the plan"
@@ -104,7 +98,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
     if runs_without_crds(scan):
-        yield _RUNS
+        yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _RUNS)
     for unread in scan.unreadable:
         # nobody knows what it has of claimctl
         if (kind := unread.resource.kind) in _MAY_HAVE_OURS:
@@ -117,13 +111,9 @@ def runs_without_crds(scan: Scan) -> bool:
     return scan.tended and not scan.served
 
 
-_RUNS = Leftover(
-    wire.LEASES.kind,
-    "",
-    LEASE_NAME,
-    Why.CONTROLLER_RUNS,
+_RUNS = (
     "a controller runs although the CRDs are gone, and may add holds again: stop it (kubectl -n "
-    "claimctl-system scale deployment/claimctl-controller --replicas=0)",
+    "claimctl-system scale deployment/claimctl-controller --replicas=0)"
 )
 
 
@@ -356,7 +346,5 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
 
 def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference, ...]:
     """The entries of the group in the lists of claims."""
-    uid = group.metadata.uid
-    return tuple(
-        entry for claim in claims for entry in claim.claim.status.reserved_for if entry.uid == uid
-    )
+    entries = (entry for claim in claims for entry in claim.claim.status.reserved_for)
+    return tuple(entry for entry in entries if entry.uid == group.metadata.uid)

@@ -49,10 +49,6 @@ class Mode:
     stop: bool = False
     delete: bool = False
 
-    @property
-    def writes(self) -> bool:
-        return not self.verify and not self.dry_run
-
 
 def wanted_by(
     namespaces: Sequence[str],
@@ -83,7 +79,7 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
         objects = Objects(session.transport, session.clock)
         namespace = wanted.settings.lease_namespace
         due = await present(objects, namespace) if mode.delete else []
-        result = await _carry_out(session, wanted, write=mode.writes)
+        result = await _carry_out(session, wanted, write=not (mode.verify or mode.dry_run))
         if mode.stop and not result.left:
             result = await _stop(session, wanted, result)
         _show(result, wanted, output, mode)

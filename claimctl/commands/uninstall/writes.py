@@ -51,9 +51,7 @@ class UninstallWriter:
         """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
         meta, gone = workload.meta, dict.fromkeys(workload.annotations)
         await self._client.merge_patch(workload.resource, meta, {"metadata": {"annotations": gone}})
-        annotations = ", ".join(
-            f"{key}={value}" for key, value in sorted(workload.annotations.items())
-        )
+        annotations = ", ".join(map("=".join, sorted(workload.annotations.items())))
         self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {annotations}")
 
     async def withdraw(self, reservation: ClaimReservation) -> None:

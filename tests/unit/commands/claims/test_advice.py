@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import advice, to_stop, workload_advice
-from claimctl.commands.claims.claim_text import lines
+from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_explanation import explain_workload
 from claimctl.reservation.facts.snapshot import Held
@@ -37,7 +37,7 @@ async def test_after_a_release_nothing_advises_to_release_again() -> None:
     status = {"status": {"allocation": None, "reservedFor": None}}
     server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
     told = await explained(server)
-    assert lines(told)[-3:] == [
+    assert claim_lines(told)[-3:] == [
         "Release:    nothing to release, it is not allocated",
         "What to do:",
         "  Nothing: the claim holds no device, and no pod waits for it.",
@@ -97,7 +97,7 @@ async def test_a_wrong_annotation_is_never_nothing(annotations: Json, fix: str) 
     server.deployment(annotations=annotations)
     told = await explained(server)
     assert advice(told)[0] == fix
-    assert not any("Nothing" in line or "scale" in line for line in lines(told))
+    assert not any("Nothing" in line or "scale" in line for line in claim_lines(told))
     workload = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
     assert fix in workload_advice(workload)
 
@@ -152,7 +152,7 @@ async def test_a_claim_without_devices_would_be_held_and_has_nothing_to_release(
     asks(server, "slice")
     server.pod("a", node="")
     server.reservation(retentionPolicy="Persistent")
-    shown = lines(await explained(server))
+    shown = claim_lines(await explained(server))
     assert "Release:    nothing to release, it is not allocated" in shown
     assert not any("ConsumersLeft" in line or " holds " in line for line in shown)
 
@@ -163,7 +163,7 @@ async def test_an_idle_time_says_when_it_ends() -> None:
     server.claim("slice", reference)
     since = {"idleSince": "2026-03-01T11:59:30Z"}
     server.reservation(status=server.held_status(reference) | since)
-    (line,) = [line for line in lines(await explained(server)) if "IdleTimeout" in line]
+    (line,) = [line for line in claim_lines(await explained(server)) if "IdleTimeout" in line]
     assert line.endswith("released after 60 s without pods; 30s left, until 12:00:30Z")
 
 
@@ -174,7 +174,7 @@ async def test_a_pod_that_vanished_says_until_when_it_counts() -> None:
     ghost = {"uid": "a", "name": "train-a", "nodeName": "n1", "since": "2026-03-01T11:59:00Z"}
     status = server.held_status(reference) | {"forceDeletedPods": [ghost]}
     server.reservation(status=status, forceDeletedPodGraceSeconds=300, idleTimeoutSeconds=0)
-    (line,) = [line for line in lines(await explained(server)) if "ForceDeletedPods" in line]
+    (line,) = [line for line in claim_lines(await explained(server)) if "ForceDeletedPods" in line]
     assert "train-a" in line
     assert "n1" in line
     assert "for 300 s (until 2026-03-01T12:04:00Z by the controller's clock, 4m left)" in line

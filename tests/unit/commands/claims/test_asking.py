@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.claim_text import lines
+from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -25,7 +25,7 @@ async def test_an_annotation_without_a_reservation_is_told() -> None:
         "Deployment train asks for a hold of it, but there is no ClaimReservation yet "
         "(claimctl.io/reserve)",
     ]
-    assert f"  {told.asking[0].line}" in lines(told)
+    assert f"  {told.asking[0].line}" in claim_lines(told)
     assert advice(told) == ("See whether claimctl is installed and runs: claimctl doctor",)
 
 

@@ -10,7 +10,6 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 from msgspec.structs import replace
 
-from claimctl.commands.claims.claim_text import lines
 from claimctl.commands.claims.controller_health import (
     Election,
     Sign,
@@ -22,6 +21,7 @@ from claimctl.commands.claims.controller_health import (
     troubles,
 )
 from claimctl.commands.claims.documents import explanation_of
+from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.memory import Memory
@@ -266,7 +266,9 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
         assert server.clock.monotonic() == LOOK_AGAIN_SECONDS
         degraded = as_json(explanation_of(told, NOW))["controller"]["degraded"]
         assert degraded == (not acts)
-        return [line for line in lines(told) if "consumers, but" in line or "Controller" in line]
+        return [
+            line for line in claim_lines(told) if "consumers, but" in line or "Controller" in line
+        ]
 
     nobody = "no Lease claimctl-controller: no controller runs, or one without --leader-elect"
     assert run(scenario(acts=True)) == [f"Controller: unknown; {nobody}"]
@@ -284,7 +286,7 @@ async def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
     )
     told = await explain_with_controller(server.client, ML, "slice", server.clock)
     assert server.clock.now() - NOW == timedelta()
-    shown = lines(told)
+    shown = claim_lines(told)
     assert "Controller: unknown; you may not list Leases" in shown
 
 

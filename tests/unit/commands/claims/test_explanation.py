@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.claim_text import lines
 from claimctl.commands.claims.documents import explanation_of
+from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
@@ -37,7 +37,7 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
     server.pod("a")
     server.reservation(status=server.held_status(reference))
     told = await explained(server)
-    assert lines(told)[6:] == [
+    assert claim_lines(told)[6:] == [
         "Held by:",
         "  deployments/train is listed (claimctl's)",
         "  ClaimReservation train (Deployment train, WhileRunning) holds "
@@ -102,7 +102,7 @@ async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_
         as_json(explanation_of(told, NOW))["release"]["blockers"][0]["until"]
         == "2026-03-01T12:00:40Z"
     )
-    assert lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
+    assert claim_lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
     assert advice(told)[0].startswith("Wait: it ends by itself.")
 
 
@@ -120,7 +120,7 @@ async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -
     told = await explained(server)
     (blocker,) = told.obstacles
     assert blocker.reason == "PodsMayBeBound"
-    assert lines(told)[-6:-3] == [
+    assert claim_lines(told)[-6:-3] == [
         "Release:    in progress (Withdrawn)",
         "  PodsMayBeBound: a scheduler that still sees an older version of the claim may bind "
         "1 pod: late (at most 60 s from the controller's first sight of the claim closed to them, "
@@ -156,7 +156,7 @@ async def test_a_foreign_reference_is_named_and_left_to_its_owner() -> None:
     server.claim("slice", reference, machine)
     server.reservation(status=server.held_status(reference))
     told = await explained(server)
-    assert "  virtualmachines/vm is listed (not claimctl's)" in lines(told)
+    assert "  virtualmachines/vm is listed (not claimctl's)" in claim_lines(told)
     assert [blocker.reason for blocker in told.obstacles] == ["UnknownReferences"]
 
 
@@ -166,7 +166,7 @@ async def test_waiting_pods_that_claimctl_left_in_a_list_are_named_with_the_way_
     bound, *waiting = server.pod("a"), server.pod("b", node=""), server.pod("c", node="")
     server.claim("slice", bound, shared=False)
     await server.list_as_claimctl(bound, *waiting)
-    told = lines(await explained(server))
+    told = claim_lines(await explained(server))
     assert (
         "Orphan:     lists 2 waiting pods for claimctl, which does not hold the claim any more: "
         "b, c; their entries may keep the devices where no pod can use them (ListedAhead)"
@@ -179,7 +179,7 @@ async def test_a_reservation_without_its_workload_says_so() -> None:
     server.claim("slice", server.pod("a"))
     server.reservation()
     told = await explained(server)
-    assert "inactive (WorkloadNotFound)" in "\n".join(lines(told))
+    assert "inactive (WorkloadNotFound)" in "\n".join(claim_lines(told))
     assert (
         "Deployment ml/train of ClaimReservation train does not exist: create it, or reserve for "
         "one that exists: kubectl -n ml get deployment"
@@ -240,7 +240,7 @@ async def test_explain_shows_what_blocks_the_release() -> None:
         controller_health.Sign.STATUS_BEHIND  # the generation, and not the consumers
     ]
     problem = "Expected `int`, got `str` - at `$.metadata.generation`"
-    text = lines(told)
+    text = claim_lines(told)
     assert text[text.index("Cannot be read:") + 1] == f"  Pod ml/bad: {problem}"
     assert f"  UnreadableObject: Pod ml/bad cannot be read: {problem}" in text
     assert any("Correct or delete the object" in line for line in text)
@@ -257,5 +257,5 @@ async def test_explain_says_that_a_claim_is_left_alone() -> None:
     told = await explain(made.client, NAMESPACE, "slice", made.clock.now())
     assert told.left_alone
     assert [one.sign for one in controller_health.troubles(ACTING, told.assessment)] == []
-    assert any("leaves the claim alone" in line for line in lines(told))
+    assert any("leaves the claim alone" in line for line in claim_lines(told))
     assert as_json(explanation_of(told, made.clock.now()))["leftAlone"] is True

@@ -8,11 +8,11 @@ import pytest
 
 from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.documents import PodExplanation, pod_of, workload_of
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
-from claimctl.commands.claims.pod_text import (
+from claimctl.commands.claims.explain_text import (
     pod_lines,
     workload_lines,
 )
+from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.wire.coordination import Event, EventSeries
 from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, Server

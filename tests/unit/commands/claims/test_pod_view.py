@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.commands.claims.explain_text import pod_lines
 from claimctl.commands.claims.pod_explanation import explain_pod
-from claimctl.commands.claims.pod_text import pod_lines
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.waiting import asks, has_devices
 

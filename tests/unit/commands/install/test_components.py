@@ -16,7 +16,6 @@ from claimctl.commands.install.components import (
     BASE,
     FOLDERS,
     Choice,
-    as_list,
     as_yaml,
     chosen,
     documents,
@@ -118,14 +117,6 @@ def test_the_rescheduler_is_what_kustomize_makes_of_deploy(folder: str, interval
     assert dict(zip(places(rendered), rendered, strict=True)) == dict(
         zip(places(ours), ours, strict=True)
     )
-
-
-def test_a_list_is_one_document() -> None:
-    assert as_list([{"kind": "A"}]) == {
-        "apiVersion": "v1",
-        "kind": "List",
-        "items": [{"kind": "A"}],
-    }
 
 
 def test_without_the_files_one_line_says_so(
