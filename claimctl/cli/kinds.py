@@ -145,8 +145,10 @@ class KindReader:
         makers, left = frozenset[str](), None
         try:
             live = await self._client.get(kind.resource, ref.name, namespace)
-            workload = judged(live, kind.rule)
-            makers = await self._makers(live.metadata.uid, pods)
+            workload, uid = judged(live, kind.rule), live.metadata.uid
+            chains = [await self.chain(pod) for pod in pods]
+            # the direct controllers of the workload's pods
+            makers = frozenset(chain[0].uid for chain in chains if uid in {it.uid for it in chain})
         except NotFound:
             pass
         except (Forbidden, UnreadableObject) as error:
@@ -171,11 +173,6 @@ class KindReader:
             )
         except (Forbidden, UnreadableObject) as error:
             return str(error)
-
-    async def _makers(self, uid: str, pods: Iterable[Pod]) -> frozenset[str]:
-        """The UIDs of the direct controllers of those pods that are under an object."""
-        chains = [await self.chain(pod) for pod in pods]
-        return frozenset(chain[0].uid for chain in chains if uid in {owner.uid for owner in chain})
 
     async def rules(self) -> dict[Kind, WorkloadKind]:
         """The users' WorkloadKinds by kind; none if the user may not list them."""

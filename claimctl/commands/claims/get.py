@@ -44,7 +44,7 @@ SortOption = Annotated[
     str,
     named(
         "--sort-by COLUMN",
-        "Sort by this column: name, state, devices, node, holders, retention, age or consumers.",
+        f"Sort by this column: {', '.join(SORTABLE[:-1])} or {SORTABLE[-1]}.",
         "by name",
         check=sort_option,
     ),

@@ -5,8 +5,7 @@ A wheel has them in ``claimctl/_manifests``. An editable installation reads them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -72,22 +71,20 @@ class Choice:
 
 def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""
-    return [
-        _link_alerts(
-            _move(_with_image(document, choice.image), choice.namespace), choice.runbook_url
-        )
-        for document in _documents_of(choice)
-    ]
-
-
-def _documents_of(choice: Choice) -> Iterator[Object]:
-    for component in FOLDERS:
-        if component in choice.components:
-            yield from documents(component)
-    if choice.rescheduling is not None:
-        for component in choice.rescheduling.components:
-            for document in documents(component):
-                yield filled_in(document, choice.rescheduling)
+    wanted = [component for component in FOLDERS if component in choice.components]
+    made = [document for component in wanted for document in documents(component)]
+    if (rescheduling := choice.rescheduling) is not None:
+        for component in rescheduling.components:
+            made += (filled_in(document, rescheduling) for document in documents(component))
+    for document in made:
+        for container in containers(document):
+            if container["image"] == IMAGE:
+                container["image"] = choice.image
+        if choice.runbook_url and document["kind"] == ALERTS:
+            for rule in (rule for group in document["spec"]["groups"] for rule in group["rules"]):
+                link = choice.runbook_url.replace(ALERT, rule["alert"])
+                rule["annotations"]["runbook_url"] = link
+    return [_move(document, choice.namespace) for document in made]
 
 
 def documents(component: str) -> list[Object]:
@@ -141,24 +138,6 @@ def _root() -> Traversable:
     if (repository / "crds").is_dir() and (repository / "deploy").is_dir():
         return repository
     raise CommandFailed("this installation of claimctl has no manifests: install its wheel")
-
-
-def _with_image(document: Object, image: str) -> Object:
-    """The document with claimctl's image, if it has a pod template."""
-    changed = deepcopy(document)
-    for container in containers(changed):
-        if container["image"] == IMAGE:
-            container["image"] = image
-    return changed
-
-
-def _link_alerts(document: Object, url: str) -> Object:
-    """The document; its alerts, if it has some, have links to their pages."""
-    if url and document["kind"] == ALERTS:
-        for group in document["spec"]["groups"]:
-            for rule in group["rules"]:
-                rule["annotations"]["runbook_url"] = url.replace(ALERT, rule["alert"])
-    return document
 
 
 def _move(value: Any, namespace: str) -> Any:
