@@ -38,6 +38,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait begin first, in one of several workers: the others compute meanwhile.
+
+    At the end all of them would wait. A worker without tests takes some from the end of another's.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("real_time") is None)
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Keep bytes out of the names of tests: each test process has to collect the same names.
 

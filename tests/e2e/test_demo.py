@@ -46,8 +46,9 @@ def told(document: dict[str, Any], name: str) -> str:
     return str(step["message"])
 
 
-def test_the_default_shows_todays_kubernetes_and_then_the_kep() -> None:
-    document = asyncio.run(shown())
+@pytest.mark.real_time(150)
+async def test_the_default_shows_todays_kubernetes_and_then_the_kep() -> None:
+    document = await shown()
     assert (document["dialect"], document["version"]) == ("hold,native", "1.36")
     names = [(step["dialect"], step["name"]) for step in document["steps"]]
     today = (*BOTH, "finished-pod", *ENDS)
@@ -67,11 +68,12 @@ def test_native_alone_plays_all_its_steps() -> None:
     assert [step for step in (*BOTH, *ENDS, "downgrade-refused") if not part.plays(step)] == []
 
 
-def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path: Path) -> None:
+@pytest.mark.real_time(150)
+async def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     mode = ("--reservation-mode", "hold")
     arguments = (*mode, "--kubernetes-version", "1.34", "--html", str(page))
-    document = asyncio.run(shown(*arguments))
+    document = await shown(*arguments)
     assert (document["dialect"], document["version"]) == ("hold", "1.34")
     names = tuple(step["name"] for step in document["steps"])
     assert names == (*BOTH, "finished-pod", *ENDS, "more-than-256")
@@ -86,8 +88,9 @@ def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path: Path)
     assert finished["claimRevisionsPerSecond"] <= 5
 
 
-def test_the_story_in_podgroup() -> None:
-    document = asyncio.run(shown("--reservation-mode", "podgroup", "--kubernetes-version", "1.36"))
+@pytest.mark.real_time(150)
+async def test_the_story_in_podgroup() -> None:
+    document = await shown("--reservation-mode", "podgroup", "--kubernetes-version", "1.36")
     names = tuple(step["name"] for step in document["steps"])
     assert names == (*BOTH, "finished-pod", *ENDS, "downgrade-refused")
     assert figures(document, "shared-claim") == (600, 2)
