@@ -35,10 +35,9 @@ def spread(function: Callable[..., int | None], **values: Any) -> Callable[..., 
 
     def command(**given: Any) -> int | None:
         for name, group in groups.items():
-            fixed = {
-                field.name: values[field.name] for field in fields(group) if field.name in values
-            }
-            given[name] = group(**fixed | {flag: given.pop(flag) for flag in flags_of(group)})
+            flags = {flag: given.pop(flag) for flag in flags_of(group)}
+            others = {field.name for field in fields(group)} - flags.keys()
+            given[name] = group(**flags, **{key: values[key] for key in others & values.keys()})
         return function(**given)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it

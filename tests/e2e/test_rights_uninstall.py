@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.uninstall.scan import CRONJOBS
-from claimctl.commands.uninstall.stopping import RESCHEDULER
+from claimctl.commands.uninstall.stopping import CRONJOBS, RESCHEDULER
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes.records import (

@@ -142,9 +142,10 @@ async def gather(
     reserved = await list_if_served(client, CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     shown = views(claims, pods.items, reserved.items)
-    idle = [view for view in shown if view.is_idle]
-    if not (wanted.idle and idle):
-        return idle if wanted.idle else shown
+    if not wanted.idle:
+        return shown
+    if not (idle := [view for view in shown if view.is_idle]):
+        return []
     every = await everywhere(client, CLAIMS_WITH_REQUESTS, wanted.namespace)
     waiting = waiting_pods(every, await everywhere(client, PODS, wanted.namespace))
     return [replace(view, waiting=waiting.get(view.claim.metadata.uid, ())) for view in idle]

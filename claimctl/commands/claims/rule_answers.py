@@ -24,13 +24,15 @@ def deciding(state: WorkloadState) -> tuple[RuleExpression, ...]:
     yes, else those that say nothing, else all. 'ended' counts before 'idle'."""
     if (rule := state.rule) is None or (verdict := state.verdict) is None:
         return ()
-    old, name = verdict.behind, rule.name
-    behind = old and reads_status(rule.ended), old and reads_status(rule.idle)
-    ended = RuleExpression(name, "ended", rule.ended, verdict.ended, behind[0])
-    idle = RuleExpression(name, "idle", rule.idle, verdict.idle, behind[1])
-    silent = tuple(answer for answer in (ended, idle) if answer.says is None)
+
+    def answer(field: Literal["ended", "idle"], text: str, says: bool | None) -> RuleExpression:
+        return RuleExpression(rule.name, field, text, says, verdict.behind and reads_status(text))
+
+    ended = answer("ended", rule.ended, verdict.ended)
+    idle = answer("idle", rule.idle, verdict.idle)
+    silent = tuple(side for side in (ended, idle) if side.says is None)
     if ended.says:
         return (ended,)
     if silent or idle.says:
         return silent or (idle,)
-    return tuple(answer for answer in (ended, idle) if answer.expression)
+    return tuple(side for side in (ended, idle) if side.expression)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.cli.errors import CommandFailed
-from claimctl.commands.uninstall.scan import CRONJOBS
+from claimctl.commands.uninstall import scan
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.facts.pods import is_done
-from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource, read_as
 from claimctl.wire.seams import Clock
 
 CONTROLLER = "claimctl-controller"
@@ -58,6 +59,7 @@ LABELS = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=reschedule
 """The labels of its pods."""
 RESCHEDULER_SECONDS = 90.0
 """After SIGTERM a run finishes the write in hand and removes its taints. Its pod has 60 s."""
+CRONJOBS = read_as(scan.CRONJOBS, ObjectHeader)
 _SUSPENDED: dict[str, Any] = {"spec": {"suspend": True}}
 
 

@@ -13,8 +13,8 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.components import Choice, chosen
 from claimctl.commands.install.rescheduling import Rescheduling, pod_spec
-from claimctl.commands.uninstall.scan import CRONJOBS
 from claimctl.commands.uninstall.stopping import (
+    CRONJOBS,
     LABELS,
     RESCHEDULER,
     RESCHEDULER_SECONDS,
