@@ -139,33 +139,32 @@ class EvictionLimits(PolicyModel):
     """How many pods the strategy moves from one node; None: no limit."""
 
 
-class LowNodeUtilization(PolicyModel):
+class Utilization(PolicyModel):
+    """A strategy that acts because nodes are under-used."""
+
+    thresholds: Thresholds = Field(default_factory=dict)
+    """Without them, the strategy reports that and does nothing."""
+    number_of_nodes: Number = 0
+    """Act only if more nodes than this are under-used."""
+    evictable_namespaces: Namespaces = Namespaces()
+    """Only ``exclude`` is read."""
+
+
+class LowNodeUtilization(Utilization):
     """Move pods from over-used to under-used nodes."""
 
     name: ClassVar[str] = "LowNodeUtilization"
     use_deviation_thresholds: bool = False
-    thresholds: Thresholds = Field(default_factory=dict)
-    """Without them, the strategy reports that and does nothing."""
     target_thresholds: Thresholds = Field(default_factory=dict)
     """For the same resources. With ``use_deviation_thresholds``, both are percentage points, below
     and above the mean of all nodes."""
-    number_of_nodes: Number = 0
-    """Act only if more nodes than this are under-used."""
-    evictable_namespaces: Namespaces = Namespaces()
-    """Only ``exclude`` is read."""
     eviction_limits: EvictionLimits = EvictionLimits()
 
 
-class HighNodeUtilization(PolicyModel):
+class HighNodeUtilization(Utilization):
     """Empty under-used nodes."""
 
     name: ClassVar[str] = "HighNodeUtilization"
-    thresholds: Thresholds = Field(default_factory=dict)
-    """Without them, the strategy reports that and does nothing."""
-    number_of_nodes: Number = 0
-    """Act only if more nodes than this are under-used."""
-    evictable_namespaces: Namespaces = Namespaces()
-    """Only ``exclude`` is read."""
     eviction_modes: tuple[Literal["OnlyThresholdingResources"], ...] = ()
     """With this mode, pods that use nothing of what the thresholds name stay, and do not count."""
 

@@ -32,7 +32,7 @@ from claimctl.reschedule.plan.prediction import Landing, Predictor, is_late
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.units import ClaimUnits, Unit
-from claimctl.reschedule.plan.world import Relocation, World, WorldPod
+from claimctl.reschedule.plan.world import Relocation, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 
@@ -274,9 +274,7 @@ class Run:
     def close(self, node: str, uid: str, unit: str, key: str = MOVING_TAINT, **more: Any) -> None:
         """Taint the node for the pod with this UID, while the unit leaves; ``more`` are fields of a
         ``TaintStep``."""
-        value, node_uid = TAINT_VALUE_PREFIX + uid, self.world.nodes[node].node.metadata.uid
-        step = TaintStep(node=node, node_uid=node_uid, key=key, value=value, unit=unit, **more)
-        self.taints.append(step)
+        self.taints.append(taint_step(self.world.nodes[node], key, uid, unit, **more))
 
     def chosen(
         self,
@@ -319,6 +317,12 @@ class Run:
     def cleaned(self, pod: SchedulingPod, context: Context, why: str) -> None:
         """Remove a pod that has ended. Limits and budgets do not concern it."""
         self.moves.append(replace(self._move(pod, context, why), cleans=True))
+
+
+def taint_step(node: WorldNode, key: str, uid: str, unit: str, **more: Any) -> TaintStep:
+    """Taint the node for a pod or an owner with this UID."""
+    value, meta = TAINT_VALUE_PREFIX + uid, node.node.metadata
+    return TaintStep(node=node.name, node_uid=meta.uid, key=key, value=value, unit=unit, **more)
 
 
 def of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:

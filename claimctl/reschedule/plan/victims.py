@@ -81,16 +81,16 @@ def victim_of(
 
 def victims_among(
     run: Run, context: Context, pods: Iterable[WorldPod], below: int, evictor: Evictor
-) -> tuple[list[Victim], list[Obstacle]]:
-    """The units of these pods that may be evicted, and why the others may not."""
+) -> tuple[list[Victim], list[tuple[WorldPod, Obstacle]]]:
+    """The units of these pods that may be evicted, and why the other pods may not."""
     victims: list[Victim] = []
-    obstacles: list[Obstacle] = []
+    obstacles: list[tuple[WorldPod, Obstacle]] = []
     seen: set[str] = set()
     for pod in sorted(pods, key=lambda pod: pod.key):
         if pod.uid not in seen:
             victim = victim_of(run, context, pod, below, evictor)
             if isinstance(victim, Obstacle):
-                obstacles.append(victim)
+                obstacles.append((pod, victim))
             else:
                 victims.append(victim)
                 seen |= victim.uids

@@ -24,7 +24,7 @@ def problems(args: policies.PolicyModel, path: Path) -> Iterator[str]:
             namespaces=policies.Namespaces(include=[_, *_], exclude=[_, *_])
         ):
             yield at((*path, "namespaces"), "include and exclude exclude each other")
-        case policies.LowNodeUtilization() | policies.HighNodeUtilization():
+        case policies.Utilization():
             yield from utilization(args, path)
         case policies.CriticalPods() if not args.system_namespaces:
             yield at((*path, "systemNamespaces"), "names no namespace")
@@ -89,14 +89,12 @@ def _selector(given: SelectorModel | None, path: Path) -> Iterator[str]:
             yield at((*path, "matchExpressions", index, "values"), text)
 
 
-def utilization(
-    args: policies.LowNodeUtilization | policies.HighNodeUtilization, path: Path
-) -> Iterator[str]:
+def utilization(args: policies.Utilization, path: Path) -> Iterator[str]:
     """The rules for thresholds, as the descheduler has them."""
     if args.evictable_namespaces.include:
         yield at((*path, "evictableNamespaces", "include"), "only exclude is read here")
     yield from _resources(args.thresholds, (*path, "thresholds"))
-    if isinstance(args, policies.HighNodeUtilization):
+    if not isinstance(args, policies.LowNodeUtilization):
         return
     low, high = args.thresholds, args.target_thresholds
     yield from _resources(high, (*path, "targetThresholds"))

@@ -94,10 +94,6 @@ def _args(name: str, strategy: Strategy, path: Path) -> policies.Strategy:
         raise_problems([at((*path, *_THRESHOLDS), f"{name} has no such parameter")])
     if name != "LowNodeUtilization" or given is None:
         return STRATEGIES[name]()
-    args = LowNodeUtilization(
-        thresholds=given.thresholds,
-        target_thresholds=given.target_thresholds,
-        number_of_nodes=given.number_of_nodes,
-    )
+    args = LowNodeUtilization.model_validate(given.model_dump())
     raise_problems(checks.utilization(args, (*path, *_THRESHOLDS)))
     return args

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
+from typing import Any
 
 import structlog
 
@@ -62,22 +63,32 @@ class RunSettings:
     """The pauses after an eviction that was refused."""
 
 
-@dataclass(slots=True)
-class Execution:
-    """One run of one plan."""
+@dataclass(slots=True, kw_only=True)
+class RunParts:
+    """What the runs of a process share."""
 
     client: Client
     clock: Clock
-    plan: Plan
     records: Records
     settings: RunSettings
     signs: Signs
-    rng: Random
-    stop: asyncio.Event
-    """When set, the write in hand is finished, the taints go, and the run ends."""
-    urgent: asyncio.Event
-    """When set, no further group begins, and no replacement is waited for."""
-    lease_namespace: str
+    lease_namespace: str = "claimctl-system"
+    """Where claimctl's controller has its Lease."""
+    rng: Random = field(default_factory=Random)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """When set, a run finishes the write in hand, removes its taints and ends."""
+    urgent: asyncio.Event = field(default_factory=asyncio.Event)
+    """When set, a run begins no further move, and waits for no replacement."""
+
+    def parts(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(RunParts)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution(RunParts):
+    """One run of one plan."""
+
+    plan: Plan
     overtaken: Callable[[], bool]
     """Whether avoidances were written since the plan was made: then those of the plan are not."""
     judge_again: Callable[[], Awaitable[Plan]]

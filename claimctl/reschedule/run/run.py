@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from random import Random
+from dataclasses import dataclass, replace
 
 import structlog
 
-from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
@@ -19,40 +16,26 @@ from claimctl.reschedule.plan.reasons import Obstacle
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, evict, look
-from claimctl.reschedule.run.execution import Execution, RunSettings
+from claimctl.reschedule.run.execution import Execution, RunParts
 from claimctl.reschedule.run.observing import Observation, kept_outcomes
-from claimctl.reschedule.run.records import NoRecord, Records
-from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.records import NoRecord
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
-from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
 Planner = Callable[[Observed, Policy], Plan]
 
 
-@dataclass(slots=True)
-class Runner:
+@dataclass(slots=True, kw_only=True)
+class Runner(RunParts):
     """Makes runs by one policy. ``planner`` is the decision: ``plan.planning.plan``."""
 
-    client: Client
-    clock: Clock
     policy: Policy
     planner: Planner
-    records: Records
-    settings: RunSettings
-    signs: Signs
-    lease_namespace: str = "claimctl-system"
-    """Where claimctl's controller has its Lease."""
-    rng: Random = field(default_factory=Random)
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """When set, a run finishes the write in hand, removes its taints and ends."""
-    urgent: asyncio.Event = field(default_factory=asyncio.Event)
-    """When set, a run begins no further move, and waits for no replacement."""
     _seen: Observed | None = None
     """What the last run has read."""
     _reactions: int = 0
@@ -130,20 +113,9 @@ class Runner:
         began = self.clock.monotonic()
         attributes = {"claimctl.reschedule.digest": plan.digest}
         with self.client.telemetry.span("reschedule", attributes) as span:
-            report = await Execution(
-                client=self.client,
-                clock=self.clock,
-                plan=plan,
-                records=self.records,
-                settings=self.settings,
-                signs=self.signs,
-                rng=self.rng,
-                stop=self.stop,
-                urgent=self.urgent,
-                lease_namespace=self.lease_namespace,
-                overtaken=overtaken,
-                judge_again=judge_again or (lambda: self._plan_again(None)),
-            ).run()
+            again = judge_again or (lambda: self._plan_again(None))
+            execution = Execution(**self.parts(), plan=plan, overtaken=overtaken, judge_again=again)
+            report = await execution.run()
             span.set(
                 claimctl__reschedule__planned=len(report.steps),
                 claimctl__reschedule__evicted=report.evicted,

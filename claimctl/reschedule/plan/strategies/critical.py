@@ -216,7 +216,8 @@ class _Rescue:
         the obstacles of the pods of lower priority that may not go."""
         run, context = self._run, self._context
         lower = self._lower(node)
-        units, obstacles = victims_among(run, context, lower, self._priority, self._evictor)
+        units, staying = victims_among(run, context, lower, self._priority, self._evictor)
+        obstacles = [obstacle for _, obstacle in staying]
         allowed: list[Victim] = []
         for unit in sorted(units, key=lambda unit: (loss_of(unit), unit.unit.id)):
             obstacle = run.beyond(pods_of([*allowed, unit]), context)

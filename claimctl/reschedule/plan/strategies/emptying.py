@@ -25,7 +25,7 @@ from claimctl.reschedule.plan.run import Context, Run, of_other
 from claimctl.reschedule.plan.spread import HARD, unevener
 from claimctl.reschedule.plan.strategies.utilization import Nodes, Usage, too_few
 from claimctl.reschedule.plan.units import Unit
-from claimctl.reschedule.plan.victims import Victim, loss_of, pods_of, victim_of
+from claimctl.reschedule.plan.victims import Victim, loss_of, pods_of, victims_among
 from claimctl.reschedule.plan.world import HOSTNAME, Relocation, WorldPod, required_anti_affinity
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
@@ -120,21 +120,19 @@ class _Emptying:
 
     def _source(self, name: str) -> Victim | None:
         """The node, unless it has no pods, or one of them stays in any case."""
-        here = sorted(self.run.world.nodes[name].pods.values(), key=victim_rank)
-        here = [pod for pod in here if self._counts(pod)]
-        victims: list[Victim] = []
-        for pod in here:
-            if any(pod in victim.pods for victim in victims):
-                continue
-            victim = self._victim(pod)
-            if isinstance(victim, Obstacle):
-                self._stay(here, of_other(pod, victim))
-                self._stay([pod], victim)
-                return None
-            victims.append(victim)
-        if not victims:
+        evictor = self.context.profile.evictor
+        here = list(filter(self._counts, self.run.world.nodes[name].pods.values()))
+        victims, staying = victims_among(self.run, self.context, here, sys.maxsize, evictor)
+        for victim in victims:
+            if obstacle := self._obstacle(victim, name):
+                staying.append((victim.pods[0], obstacle))
+        for pod, obstacle in staying[:1]:
+            self._stay(here, of_other(pod, obstacle))
+        for pod, obstacle in staying:
+            self._stay([pod], obstacle)
+        if staying or not victims:
             return None
-        victims.sort(key=lambda victim: -len(victim.pods))
+        victims.sort(key=lambda victim: (-len(victim.pods), victim_rank(victim.pods[0])))
         id_, pods = f"node {name}", tuple(pods_of(victims))
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         unit = Unit(
@@ -146,19 +144,16 @@ class _Emptying:
         )
         return Victim(unit, pods)
 
-    def _victim(self, pod: WorldPod) -> Victim | Obstacle:
-        """The pod's own unit, or why it stays."""
-        if pod.namespace in self.wanted.evictable_namespaces.exclude:
-            return Obstacle(Ground.NAMESPACE, pod.namespace)
-        evictor = self.context.profile.evictor
-        victim = victim_of(self.run, self.context, pod, sys.maxsize, evictor)
-        if isinstance(victim, Obstacle):
-            return victim
-        if any(member.node != pod.node for member in victim.pods):
-            return Obstacle(Ground.UNIT, "a pod of its unit is on another node")
-        if any(admits((_TAINT,), member.pod.spec.tolerations) for member in victim.pods):
-            return Obstacle(Ground.STAYS, f"it tolerates {MOVING_TAINT}, so it might return")
-        return self.run.ledger.resting(self.context.strategy, victim.pods) or victim
+    def _obstacle(self, victim: Victim, node: str) -> Obstacle | None:
+        """Why a unit that may be evicted does not leave with all others of the node."""
+        for pod in victim.pods:
+            if pod.namespace in self.wanted.evictable_namespaces.exclude:
+                return Obstacle(Ground.NAMESPACE, pod.namespace)
+            if pod.node != node:
+                return Obstacle(Ground.UNIT, "a pod of its unit is on another node")
+            if admits((_TAINT,), pod.pod.spec.tolerations):
+                return Obstacle(Ground.STAYS, f"it tolerates {MOVING_TAINT}, so it might return")
+        return self.run.ledger.resting(self.context.strategy, victim.pods)
 
     def _spare(self, source: Victim) -> list[str]:
         """The empty nodes that one of the pods may fit."""

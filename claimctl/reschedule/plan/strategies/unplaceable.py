@@ -19,13 +19,13 @@ from claimctl.reschedule.plan.facts import by_name, created_at, reference
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.inventory import Placement
 from claimctl.reschedule.plan.observed import Observed
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.plan import AvoidStep, Release, TaintStep
 from claimctl.reschedule.plan.policy import Avoid, MoveHeldClaims, UnplaceablePods
 from claimctl.reschedule.plan.protections import replaces
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
-from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.run import Context, Run, taint_step
 from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.world import PREFER_NO_SCHEDULE, Relocation, WorldPod
 from claimctl.reschedule.shapes.records import RecordedAvoidance
@@ -395,16 +395,9 @@ class _Placing:
                 continue
             tainted = any(taint.key == AVOID_TAINT for taint in node.node.spec.taints)
             if past.node in owner.entry.nodes and not tainted:
-                yield TaintStep(
-                    node=past.node,
-                    node_uid=node.node.metadata.uid,
-                    key=AVOID_TAINT,
-                    value=TAINT_VALUE_PREFIX + owner.entry.owner_uid,
-                    effect=PREFER_NO_SCHEDULE,
-                    unit="",
-                    pod=reference(sample),
-                    timeout_seconds=(past.until - self._now).total_seconds(),
-                )
+                seconds, uid = (past.until - self._now).total_seconds(), owner.entry.owner_uid
+                more = {"effect": PREFER_NO_SCHEDULE, "pod": reference(sample)}
+                yield taint_step(node, AVOID_TAINT, uid, "", timeout_seconds=seconds, **more)
 
     def _needs_taints(self, owner: _Owner) -> bool:
         """Whether the admission policy is missing, or pods were made in spite of it."""
