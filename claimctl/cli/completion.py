@@ -5,6 +5,7 @@ A shell then also completes names from the cluster and the kubeconfig."""
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -50,13 +51,10 @@ def complete_names(command: Any) -> None:
             parameter.hidden = False
         kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
         if kind in METAVARS | NAMES:
-            parameter._custom_shell_complete = _completer(kind)
+            parameter._custom_shell_complete = partial(_complete, kind)
 
 
-def _completer(kind: str) -> Any:
-    def complete(context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
-        from claimctl.cli.cluster_names import COMPLETIONS
+def _complete(kind: str, context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
+    from claimctl.cli.cluster_names import COMPLETIONS
 
-        return [CompletionItem(name) for name in COMPLETIONS[kind](context, incomplete)]
-
-    return complete
+    return [CompletionItem(name) for name in COMPLETIONS[kind](context, incomplete)]

@@ -81,7 +81,10 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
 
     match error:
         case typer.BadParameter() | typer.TyperException():
-            return ExitCode.USAGE, _usage_line(error)
+            context = getattr(error, "ctx", None)
+            message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
+            hint = f" (see '{context.command_path} --help')" if context is not None else ""
+            return ExitCode.USAGE, f"{message}{hint}"
         case UsageError() | ConfigError() | TelemetrySettingError():
             return ExitCode.USAGE, one_line(str(error))
         case Unauthorized():
@@ -104,13 +107,6 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, f"cannot write the output: {error.strerror}"
     text = one_line(f"{type(error).__name__}: {error}")
     return ExitCode.FAILED, f"unexpected {text} (run again with --debug for the traceback)"
-
-
-def _usage_line(error: typer.TyperException) -> str:
-    """The message with a hint to the help of the command that the error's context names."""
-    context = getattr(error, "ctx", None)
-    message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
-    return f"{message} (see '{context.command_path} --help')" if context is not None else message
 
 
 def one_line(text: str) -> str:

@@ -36,7 +36,11 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
     about_controller = controller_health.advice(explanation.troubles)
     matters = tuple(dict.fromkeys((*_matters(explanation), *_pod_that_waits(explanation))))
     if matters or (about_controller and explanation.assessment.retentions):
-        return (*about_controller, *matters, *_to_free_idle(explanation))
+        # the devices may be free although an annotation is wrong
+        wrong = any(asker.fix for asker in explanation.asking) and not explanation.troubles
+        free = explanation.releasable and explanation.release is None and explanation.view.is_idle
+        to_free = [f"To free its devices: {to_release(explanation)}"] if wrong and free else []
+        return (*about_controller, *matters, *to_free)
     return (*about_controller, *_if_well(explanation))
 
 
@@ -186,14 +190,6 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
     else:
         command = f"kubectl -n {view.namespace} delete resourceclaim {view.name}"
         yield f"Nothing holds it. To free its devices, delete it: {command}"
-
-
-def _to_free_idle(explanation: Explanation) -> Iterator[str]:
-    """How to free devices that no pod uses, although an annotation is wrong."""
-    wrong = any(asker.fix for asker in explanation.asking)
-    free = explanation.releasable and explanation.release is None and explanation.view.is_idle
-    if wrong and free and not explanation.troubles:
-        yield f"To free its devices: {to_release(explanation)}"
 
 
 def workload_advice(findings: WorkloadFindings) -> list[str]:

@@ -102,7 +102,11 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
             "node off first"
         )
     if not wanted.dry_run:
-        await _state_ended(client, explanation, frozenset(ended))
+
+        def with_ended(known: str) -> str:
+            return ",".join(sorted(ended.keys() | set(filter(None, known.split(",")))))
+
+        await _annotate_each(client, explanation, ENDED_PODS_ANNOTATION, with_ended)
     verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
     line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
     show([line], explanation, wanted)
@@ -113,16 +117,6 @@ async def _is_ready(client: Client, name: str) -> bool:
     node = await client.find(NODES, name)
     ready = find_condition(node.status.conditions, "Ready") if node is not None else None
     return ready is not None and ready.status == "True"
-
-
-async def _state_ended(client: Client, explanation: Explanation, ended: frozenset[str]) -> None:
-    def patch(current: ClaimReservation) -> dict[str, Any]:
-        known = current.metadata.annotation(ENDED_PODS_ANNOTATION) or ""
-        value = ",".join(sorted(ended | set(filter(None, known.split(",")))))
-        change = {"metadata": {"annotations": {ENDED_PODS_ANNOTATION: value}}}
-        return {} if value == known else change
-
-    await _change_each(client, explanation, patch)
 
 
 def show(shown: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
@@ -204,20 +198,25 @@ def _check(explanation: Explanation) -> None:
 async def ask(client: Client, explanation: Explanation, *, withdraw: bool = False) -> None:
     """Annotate every ClaimReservation of the claim, or take the annotations away. A second call
     changes nothing. The controller may write the objects meanwhile."""
-    claim_uid = explanation.view.claim.metadata.uid
+    uid = explanation.view.claim.metadata.uid
+
+    def asked(known: str) -> str:
+        return ("" if known == uid else known) if withdraw else uid
+
+    await _annotate_each(client, explanation, RELEASE_ANNOTATION, asked)
+
+
+async def _annotate_each(
+    client: Client, explanation: Explanation, annotation: str, changed: Callable[[str], str]
+) -> None:
+    """Change the annotation of every ClaimReservation of the claim; '' means that it is absent."""
 
     def patch(current: ClaimReservation) -> dict[str, Any]:
-        if (current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid) is not withdraw:
-            return {}
-        value = None if withdraw else claim_uid
-        return {"metadata": {"annotations": {RELEASE_ANNOTATION: value}}}
+        known = current.metadata.annotation(annotation) or ""
+        value = changed(known)
+        change = {"metadata": {"annotations": {annotation: value or None}}}
+        return {} if value == known else change
 
-    await _change_each(client, explanation, patch)
-
-
-async def _change_each(
-    client: Client, explanation: Explanation, patch: Callable[[ClaimReservation], dict[str, Any]]
-) -> None:
     for reservation in explanation.view.reservations:
         meta = reservation.metadata
         await change_object(client, CLAIMRESERVATIONS, meta.name, patch, meta.namespace)

@@ -247,7 +247,12 @@ class Reclaim:
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
             candidate.due = candidate.since + self.times.settle_seconds
             candidate.freed = orphan.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
-            self._report(candidate, _describe_write(candidate))
+            done = "references removed from its list"
+            if is_guarded(candidate.claim):
+                done = "waiting pods taken out of its list; a guard keeps it allocated meanwhile"
+            elif candidate.freed:
+                done = "the guard is taken out of its list; its users keep it"
+            self._report(candidate, done)
 
     async def _deallocate(self, candidate: Candidate) -> None:
         """Mark, deallocate, remove the finalizer. Each write carries the version that the write
@@ -296,14 +301,6 @@ def _may_be_claim_of(unread: Unreadable, candidate: Candidate) -> bool:
         unread.uid == candidate.claim.metadata.uid
         or (not unread.identified and unread.may_be_in(candidate.key.namespace))
     )
-
-
-def _describe_write(candidate: Candidate) -> str:
-    if is_guarded(candidate.claim):
-        return "waiting pods taken out of its list; a guard keeps it allocated meanwhile"
-    if candidate.freed:
-        return "the guard is taken out of its list; its users keep it"
-    return "references removed from its list"
 
 
 async def _finish_even_if_cancelled(work: Coroutine[Any, Any, None]) -> None:
