@@ -280,3 +280,24 @@ async def test_the_next_critical_pod_does_not_wait_for_replacements(stage: Stage
     policy = CRITICAL.replace("{name: DefaultEvictor, args: {}}", REPLACING)
     async with looping(stage, policy, interval=3600.0):
         await stage.until(lambda: _all_are_helped(stage), "all are bound", within=60)
+
+
+@two
+async def test_a_critical_pod_whose_room_another_one_took_is_helped_at_once(stage: Stage) -> None:
+    """The plan has a node for each of them; the scheduler binds the more urgent one to the first
+    node that is free. Nothing but the end of that run can begin the next one."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
+    await stage.create(DEPLOYMENTS, workload("train", 4, template="own"))
+    await stage.until_running(4)
+    more = "system-node-critical"
+    async with looping(stage, CRITICAL, interval=3600.0):
+        await stage.clock.sleep(5)
+        first = critical(stage, name="vital-0", nodeSelector={})
+        other = critical(stage, name="vital-1", nodeSelector={}, priorityClassName=more)
+        await asyncio.gather(first, other)
+        await stage.until(lambda: _are_bound(stage, "vital-0", "vital-1"), "both run", within=20)
+
+
+async def _are_bound(stage: Stage, *pods: str) -> bool:
+    nodes = await names(stage)
+    return all(nodes.get(pod) for pod in pods)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -121,7 +122,8 @@ async def looping(
     """The Deployment of the rescheduler."""
     process = runner(stage, policy, transport)
     space = stage.site.settings.get("lease_namespace", CONTROLLER_NAMESPACE)
-    settings = election_settings(space)
+    # real servers may be slow
+    settings = replace(election_settings(space), lease_duration=60.0, renew_deadline=40.0)
     election = LeaderElection(process.client, stage.clock, settings, "one", rng=Random(1))
     events = EventRecorder(process.client, stage.clock, "claimctl.io/rescheduler", "one")
     process.signs = Signs(process.client.telemetry, events)

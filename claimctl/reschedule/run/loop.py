@@ -22,6 +22,7 @@ from claimctl.kube.supervisor import Tasks
 from claimctl.parallel import wait_any
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
+from claimctl.reschedule.plan.strategies.critical import NEXT
 from claimctl.reschedule.run import waking
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import RunReport
@@ -146,6 +147,9 @@ class Loop:
             log.warning("run failed, trying again after the interval", error=str(error))
             return None
         log_report(report)
+        if any(help_.again for help_ in report.helps):
+            # such as a critical pod whose room another one took: nothing else would begin a run
+            return self.runner.clock.now() + NEXT
         return report.plan.next_look
 
 

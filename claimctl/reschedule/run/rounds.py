@@ -79,7 +79,9 @@ def without(status: RescheduleRecordStatus, over: frozenset[str]) -> RescheduleR
 async def see_help(client: Client, group: MoveGroup, wanted: PodRef) -> Help:
     """Read the pod for which the group was to leave."""
     state, detail = _state(group, await present(client, wanted))
-    return Help(wanted, group.moves[0].strategy, state, detail)
+    hindered = {step.reason for step in group.steps} - {None, Ground.CHANGED}
+    again = state is not HelpState.HELPED and not hindered
+    return Help(wanted, group.moves[0].strategy, state, detail, again)
 
 
 def _state(group: MoveGroup, pod: SchedulingPod | None) -> tuple[HelpState, str]:

@@ -55,6 +55,8 @@ class Help:
     strategy: str
     result: HelpState
     detail: str = ""
+    again: bool = False
+    """Whether the cluster has changed under the run, so that another run may help at once."""
 
 
 @dataclass(slots=True)
