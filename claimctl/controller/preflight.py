@@ -85,8 +85,8 @@ async def may_follow_groups(client: Client) -> bool:
 async def check_rights(
     client: Client, *, binding: bool, groups: bool = False, namespaces: frozenset[str] = frozenset()
 ) -> None:
-    """Check that all watched resources may be read, and log the writes that are not permitted;
-    nothing if the server does not answer access reviews.
+    """Check that all watched resources may be read, and log the writes that are not permitted.
+    Nothing is checked if the server does not answer access reviews.
 
     Args:
         namespaces: where the controller writes; empty means everywhere.
@@ -124,7 +124,8 @@ async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tupl
 
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
-    """Whether a write is permitted in all the namespaces, or in the cluster if there are none."""
+    """Whether a write is permitted in all the namespaces; in the whole cluster if there are none,
+    or if the right counts only there."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
         return await client.allowed(right)

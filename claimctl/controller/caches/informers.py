@@ -65,8 +65,8 @@ PoolKey = tuple[str, str]
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with copies of its undecoded parts, which are views into the received bytes: one
-    claim would keep a whole page of a list in memory."""
+    """The claim with copies of its undecoded parts, which are views into the received bytes:
+    otherwise one claim would keep a whole page of a list in memory."""
     entries = tuple(
         replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
     )

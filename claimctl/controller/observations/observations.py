@@ -63,7 +63,7 @@ class Observations:
             REMEMBERED, GONE_SECONDS, clock.monotonic
         )
         """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
-        Later, a late cache may not show a new workload of that name."""
+        After that time, a late cache may not show a new workload of that name."""
         self.kcm_left_dead_references = False
         """Whether kube-controller-manager was seen to leave dead pods beside other references.
         claimctl then does not wait for it again, until the dialect is detected again."""
