@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from labs import frame
+from labs.clusters import two_runs
 from labs.clusters.batch import play_seed
 from labs.clusters.making import EMPTYING, GPUS, STRATEGIES
 from labs.clusters.playing import Played
@@ -27,11 +28,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=number(1), default=100, help="clusters (%(default)s)")
     parser.add_argument("--strategy", choices=[*STRATEGIES, EMPTYING, GPUS], help="this one alone")
     parser.add_argument("--workers", type=number(1), help="processes (one for each core)")
+    help_ = "two runs on clusters of 10 nodes, by one policy: moves, seconds and requests"
+    parser.add_argument("--two-runs", action="store_true", help=help_)
     options = parser.parse_args(arguments)
+    seeds = range(options.seed, options.seed + options.count)
+    if options.two_runs:
+        with frame.processes(options.workers) as pool:
+            print(two_runs.table(pool.map(two_runs.play_two_runs, seeds)))
+        return 0
     results: list[Played] = []
     with frame.processes(options.workers) as pool:
         play = partial(play_seed, strategy=options.strategy or "")
-        for result in pool.map(play, range(options.seed, options.seed + options.count)):
+        for result in pool.map(play, seeds):
             results.append(result)
             for text in result.findings:
                 print(f"SEED={result.seed} ({result.strategy}) {text}", file=sys.stderr, flush=True)

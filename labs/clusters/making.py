@@ -111,6 +111,64 @@ def _of_gpus(rng: Random, seed: int) -> Made:
     )
 
 
+LARGE, LARGE_PODS = 10, 80
+"""The nodes of a large cluster, and the fewest pods of its workloads."""
+COMPARED: Body = {
+    "apiVersion": "descheduler/v1alpha2",
+    "kind": "DeschedulerPolicy",
+    "profiles": [
+        {
+            "name": "compared",
+            "pluginConfig": [
+                {
+                    "name": UTILIZATION,
+                    "args": {
+                        "thresholds": {"cpu": 25, "memory": 25, "pods": 25},
+                        "targetThresholds": {"cpu": 50, "memory": 50, "pods": 50},
+                    },
+                }
+            ],
+            "plugins": {"balance": {"enabled": [DUPLICATES, UTILIZATION]}},
+        }
+    ],
+}
+"""The policy by which claimctl was compared with the descheduler."""
+
+
+def large(seed: int) -> Made:
+    """A larger cluster of a seed, with the policy ``COMPARED``."""
+    rng = Random(f"large cluster {seed}")
+    options = ClusterOptions(
+        preset=Preset.PLAIN,
+        kubernetes_version=(1, 36),
+        nodes=LARGE,
+        devices_per_node=0,
+        seed=seed,
+    )
+    waves: list[Wave] = []
+    apps: list[Workload] = []
+    while sum(app.pods for app in apps) < LARGE_PODS:
+        closed = tuple(rng.sample(range(LARGE), rng.randint(3, 5)))
+        names = [app.name for app in apps]
+        made = [workload(rng, len(apps) + number, names) for number in range(4)]
+        for each in made:
+            # many pods of other priorities may preempt each other for ever
+            each.objects[-1][1]["spec"]["template"]["spec"].pop("priorityClassName", None)
+        waves.append(Wave(closed, tuple(made)))
+        apps += made
+    return Made(
+        seed=seed,
+        strategy="compared",
+        options=options,
+        nodes=tuple(_node(rng, index) for index in range(LARGE)),
+        objects=(*_classes(), *_slices(rng, LARGE, 8), *_system(rng)),
+        waves=tuple(waves),
+        cordoned=(),
+        late=tuple(("poddisruptionbudgets", each) for each in _budgets(rng, apps)),
+        policy=COMPARED,
+    )
+
+
 def _node(rng: Random, index: int) -> Body:
     labels = {ZONE: rng.choice("abc"), "disk": rng.choice(("ssd", "hdd"))}
     taints = []

@@ -37,6 +37,12 @@ class Workload:
     plural: str = ""
     replicas: int | None = None
 
+    @property
+    def pods(self) -> int:
+        """How many pods it has in the end."""
+        spec = self.objects[-1][1]["spec"]
+        return int(self.replicas or spec.get("replicas") or spec.get("parallelism") or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Wave:

@@ -8,25 +8,27 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES, RESOURCESLICES
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
     LEAVE,
+    PEOPLE,
     budget,
     closed,
     held,
     is_held,
     places,
-    planned,
     reasons,
     rescheduled,
+    runner,
     taints,
     utilization,
     workload,
 )
+from tests.support.counting_server import Counting
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 TEN_DEVICES = replace(THREE, devices_per_node=10)
@@ -59,9 +61,9 @@ async def test_pods_move_only_to_free_devices(stage: Stage) -> None:
 async def test_nodes_without_devices_are_no_place_for_pods_with_devices(stage: Stage) -> None:
     """Scenario 8: a threshold of devices does not take a node without devices for under-used."""
     last = stage.site.nodes[2]
-    for each in stage.embedded.admin.list("resourceslices"):
-        if each["spec"]["nodeName"] == last:
-            stage.embedded.admin.delete("resourceslices", "", each["metadata"]["name"])
+    for published in (await stage.client.list(RESOURCESLICES)).items:
+        if published.spec.node_name == last:
+            await stage.client.delete(RESOURCESLICES, published.metadata.name)
     await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
     await closed(stage, 1)
     await stage.create(DEPLOYMENTS, workload("web", 4, template="each"))
@@ -105,9 +107,10 @@ async def test_a_whole_unit_moves_with_its_devices(stage: Stage) -> None:
 @three
 async def test_a_dry_run_writes_nothing(stage: Stage) -> None:
     await held(stage, 1)
-    before = stage.embedded.store.revision
-    await planned(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
-    assert stage.embedded.store.revision == before
+    counting = Counting(stage.site.connection(PEOPLE))
+    policy = utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}")
+    assert (await runner(stage, policy, counting).plan()).moves
+    assert {request.partition(" ")[0] for request in counting.requests} == {"GET"}
 
 
 WORN = {"key": "example.com/worn", "value": "yes", "effect": "NoSchedule"}
