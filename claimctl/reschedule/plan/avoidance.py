@@ -19,6 +19,8 @@ from claimctl.reschedule.plan.facts import created_at
 from claimctl.reschedule.plan.refusals import refused_at
 from claimctl.reschedule.shapes.devices import SchedulingSlice
 from claimctl.reschedule.shapes.records import (
+    MAX_AVOIDED,
+    MAX_REFUSALS,
     RecordedAvoidance,
     RecordedAvoidedNode,
     RecordedRefusal,
@@ -30,8 +32,6 @@ ENOUGH = 2
 """So many refusals by one node make an owner avoid it."""
 FIRST = timedelta(minutes=10)
 LONGEST = timedelta(hours=6)
-MOST_NODES = 16
-MOST_REFUSALS = 16
 NEGLECTED = timedelta(hours=1)
 """A run that was due so long ago will not come."""
 _SKEW = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def with_refusals(
     first, last = now - window, now + _SKEW
     recent = [known_ for known_ in known.values() if known_.at and first < known_.at <= last]
     recent.sort(key=lambda refusal: (refusal.at, refusal.pod_uid))
-    return replace(entry, refusals=tuple(recent[-MOST_REFUSALS:]))
+    return replace(entry, refusals=tuple(recent[-MAX_REFUSALS:]))
 
 
 def is_empty(entry: RecordedAvoidance) -> bool:
@@ -128,7 +128,7 @@ def avoiding(
     others = [past for past in entry.avoided if past.node != node]
     # what is in force is forgotten last
     others.sort(key=lambda past: (_lasts(past, now), past.since or now))
-    return replace(entry, avoided=(*others[-(MOST_NODES - 1) :], new))
+    return replace(entry, avoided=(*others[-(MAX_AVOIDED - 1) :], new))
 
 
 def ended(entry: RecordedAvoidance, node: str, now: datetime) -> RecordedAvoidance:

@@ -23,7 +23,6 @@ MAX_TAINTS = 500
 MAX_ATTEMPTS = 500
 MAX_RESIZES = 500
 MAX_VICTIMS = 128
-MAX_SKIPPED = 32
 MAX_AVOIDANCES = 100
 MAX_REFUSALS = 16
 MAX_AVOIDED = 16
@@ -202,10 +201,6 @@ class RecordedRun(Wire, frozen=True, kw_only=True):
     """How many evictions it planned."""
     evicted: Count = 0
     """How many pods it evicted."""
-    skipped: Annotated[
-        tuple[Annotated[str, limit(maxLength=512)], ...], atomic_list(MAX_SKIPPED)
-    ] = ()
-    """The unsupported parts of the policy, which ``--skip-unsupported`` leaves out."""
 
 
 class RescheduleRecordStatus(Wire, frozen=True, kw_only=True):

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from claimctl.reschedule.plan import avoidance, brake
 from claimctl.reschedule.shapes.devices import SchedulingSlice
-from claimctl.reschedule.shapes.records import RecordedAvoidance, RecordedRefusal
+from claimctl.reschedule.shapes.records import (
+    MAX_AVOIDED,
+    MAX_REFUSALS,
+    RecordedAvoidance,
+    RecordedRefusal,
+)
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
 from tests.support.scheduling import NOW, node, pod
@@ -45,7 +50,7 @@ def test_each_pod_counts_once_and_only_within_the_window() -> None:
 
 def test_the_newest_refusals_are_kept() -> None:
     entry = known(*(refused(f"p-{number:02}", age=100 - number) for number in range(30)))
-    assert len(entry.refusals) == avoidance.MOST_REFUSALS
+    assert len(entry.refusals) == MAX_REFUSALS
     assert entry.refusals[-1].pod_uid == "uid-team-p-29"
 
 
@@ -136,8 +141,8 @@ def test_no_list_outgrows_the_record_and_no_avoidance_outlasts_six_hours(
         entry = avoidance.with_refusals(
             entry, [refused(f"{number}-{each}") for each in range(number)], now, WINDOW
         )
-        assert len(entry.avoided) <= avoidance.MOST_NODES
-        assert len(entry.refusals) <= avoidance.MOST_REFUSALS
+        assert len(entry.avoided) <= MAX_AVOIDED
+        assert len(entry.refusals) <= MAX_REFUSALS
         assert len({each.node for each in entry.avoided}) == len(entry.avoided)
         for each in entry.avoided:
             if each.node in avoidance.in_force(entry, now):
