@@ -1,12 +1,7 @@
 """What limits moves: the limits of one run, and the memory of earlier runs.
 
-An owner whose pods were moved to better nodes by a strategy rests from that strategy for ten
-minutes. The rest doubles with each replacement that came back or found no node, up to a day. After
-three that came back, the owner's pods stay until its template changes. A move that would undo one
-of the last day is not made.
-
-Pods that make room for another one do not rest: it needs the room now, and it gets what the limits
-and the disruption budgets allow.
+How long owners rest is in docs/reschedule-rules.md. Pods that make room for another one do not
+rest: it needs the room now, and it gets what the limits and the disruption budgets allow.
 """
 
 from __future__ import annotations

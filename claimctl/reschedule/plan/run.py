@@ -27,10 +27,11 @@ from claimctl.reschedule.plan.plan import (
     Skipped,
     TaintStep,
 )
-from claimctl.reschedule.plan.policy import Policy, Profile
+from claimctl.reschedule.plan.policy import Policy, Profile, RemoveDuplicates
 from claimctl.reschedule.plan.prediction import Landing, Predictor, is_late
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.plan.spread import unevener
 from claimctl.reschedule.plan.units import ClaimUnits, Unit
 from claimctl.reschedule.plan.world import Relocation, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -225,6 +226,11 @@ class Run:
             if obstacle is not None:
                 return obstacle
         return None
+
+    def unevener(self, steps: Sequence[Relocation]) -> Obstacle | None:
+        """Whether the moves would leave RemoveDuplicates of the policy more to do."""
+        spreads = self.policy.names(RemoveDuplicates)
+        return unevener(self.world, steps, strictly=False) if spreads else None
 
     def _waits(self, steps: Sequence[Relocation]) -> bool:
         """Whether replacements may go elsewhere if the move is made beside those before it.

@@ -1,15 +1,8 @@
 """CriticalPods: make room for a critical pod that the scheduler's own preemption cannot help.
 
-kube-scheduler preempts for cpu, memory and other room, but not for devices. So this strategy acts
-where a pod lacks devices, where its preemptionPolicy is Never, and where only the annotation of
-2018 marks it as critical. A pod with that annotation counts as ``system-cluster-critical``,
-whatever its priority is: only who may create pods in a system namespace can set it there, and with
-its own priority, which is mostly 0, no pod would ever make room for it.
-
-Victims are whole units of lower priority. On each node all of them are removed first. Then each
-unit is put back, the dearest first, if the pod still fits beside it. The node with the least loss
-is taken (``loss_of``). It is tainted before the evictions, so that no other pod takes the room, and
-the controller gives up held claims of the victims.
+kube-scheduler preempts for all but devices. So this strategy acts where a pod lacks devices, where
+its preemptionPolicy is Never, and where only the annotation of 2018 marks it as critical. Which
+pods count and which ones leave is in docs/moving-claims.md.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from claimctl.reschedule.plan.facts import MIRROR, victim_rank
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
-from claimctl.reschedule.plan.policy import HighNodeUtilization, RemoveDuplicates
+from claimctl.reschedule.plan.policy import HighNodeUtilization
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run, of_other
-from claimctl.reschedule.plan.spread import HARD, unevener
+from claimctl.reschedule.plan.spread import HARD
 from claimctl.reschedule.plan.strategies.utilization import Nodes, Usage, too_few
 from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.victims import Victim, loss_of, pods_of, victims_among
@@ -177,16 +177,11 @@ class _Emptying:
             for source in sources:
                 if obstacle := self._uncertain(source, staying):
                     return obstacle
-                steps = self.run.place(source.unit, source.pods, source.pods[0], self._accept)
+                steps = self.run.place(source.unit, source.pods, source.pods[0], self.run.unevener)
                 if isinstance(steps, Obstacle):
                     return steps
                 made.append(steps)
         return made
-
-    def _accept(self, steps: Sequence[Relocation]) -> Obstacle | None:
-        # no move may leave RemoveDuplicates more to do
-        spreads = self.run.policy.names(RemoveDuplicates)
-        return unevener(self.run.world, steps, strictly=False) if spreads else None
 
     def _uncertain(self, source: Victim, staying: Sequence[str]) -> Obstacle | None:
         """Why a replacement might find no room on the nodes that stay in use."""
@@ -228,11 +223,10 @@ class _Emptying:
             return len(others) + 1
         if len(others) >= MOST_COMBINED:
             return 1
-        for number in range(1, len(others) + 1):
-            for some in combinations(others, number):
-                if self._fits(some, name, doubt=True) and not self._fits((*some, pod), name):
-                    return number
-        return len(others) + 1
+        for number in range(1, len(others)):
+            if not all(self._fits((*some, pod), name) for some in combinations(others, number)):
+                return number
+        return len(others)
 
     def _depends(self, pod: WorldPod) -> bool:
         """Whether a pod elsewhere can change where this one fits."""

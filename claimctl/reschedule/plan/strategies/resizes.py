@@ -1,14 +1,7 @@
 """DeferredResizes: make room on a node for a resize that the kubelet there has deferred.
 
-The kubelet's own count decides what fits (``plan.kubelet``). Victims are whole units of
-lower priority on that node, none of which a claim keeps there: their replacements would have no
-place. Of all sets that are enough, the one with the fewest pods is taken, and of these the one with
-the lowest priorities (``_cost``).
-
-The scheduler counts a pod with the size that it wants, so no new pod takes the room meanwhile. From
-Kubernetes 1.37 on, the scheduler can make the room itself, if its gate is on. Then claimctl leaves
-it to the scheduler. There is one round for each size of a pod. Another one begins only when the
-node has more room than was expected, or when the victims were not evicted.
+The kubelet's own count decides what fits (``plan.kubelet``). Of all sets of victims that are
+enough, the one with the least ``_cost`` is taken. The rules are in docs/reschedule-rules.md.
 """
 
 from __future__ import annotations

@@ -16,15 +16,10 @@ from fractions import Fraction
 
 from claimctl.reschedule.plan.facts import victim_rank
 from claimctl.reschedule.plan.inventory import Inventory
-from claimctl.reschedule.plan.policy import (
-    DEVICE_CLASS_PREFIX,
-    LowNodeUtilization,
-    RemoveDuplicates,
-)
+from claimctl.reschedule.plan.policy import DEVICE_CLASS_PREFIX, LowNodeUtilization
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
 from claimctl.reschedule.plan.run import Context, Run
-from claimctl.reschedule.plan.spread import unevener
 from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.text import counted
 
@@ -163,9 +158,7 @@ class _Balancing:
             if exceeded := self.nodes.excess(name):
                 detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"
                 return Obstacle(Ground.NO_BETTER_NODE, detail)
-        # no move may leave RemoveDuplicates more to do
-        spreads = self.run.policy.names(RemoveDuplicates)
-        return unevener(self.run.world, steps, strictly=False) if spreads else None
+        return self.run.unevener(steps)
 
 
 @dataclass(frozen=True, slots=True)

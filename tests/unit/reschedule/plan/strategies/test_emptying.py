@@ -114,7 +114,9 @@ def test_pods_of_the_node_itself_do_not_count() -> None:
     mirror = pod("mirror", "a", None, annotations={"kubernetes.io/config.mirror": "x"})
     static = changed(mirror, metadata=changed(mirror.metadata, annotations={}, name="static"))
     owner = from_plain(owner_of("a", "Node"), type(agent.metadata.owner_references[0]))
-    static = changed(static, metadata=changed(static.metadata, owner_references=(owner,)))
+    static = changed(
+        static, metadata=changed(static.metadata, owner_references=(owner,), uid="static")
+    )
     going = pod("going", "a", deleting=True)
     assert moves(planned(*FULL, agent, mirror, static, going)) == {"a0": ("a", "b")}
 
@@ -164,6 +166,10 @@ def test_a_pod_elsewhere_may_decide_where_one_fits() -> None:
         web = pod("web", "a", "web", labels={"app": "web"}, spec=spec)
         made = planned(*nodes, web, *some("a", 1), *some("b", 4))
         assert (moves(made), reasons(made)["web"]) == ({}, "FitUnknown")
+    by_host = {"topologyKey": "kubernetes.io/hostname", **{"labelSelector": zone["labelSelector"]}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [by_host]}}
+    web = pod("web", "a", "web", labels={"app": "web"}, spec={"affinity": apart})
+    assert planned(node("a"), node("b"), web, *some("a", 1), *some("b", 4)).moves
     soft = {**spread, "whenUnsatisfiable": "ScheduleAnyway"}
     web = pod("web", "a", "web", spec={"topologySpreadConstraints": [soft]})
     assert planned(node("a"), node("b"), web, *some("a", 1), *some("b", 4)).moves
@@ -228,6 +234,15 @@ def test_many_pods_on_a_node() -> None:
     assert emptied(planned(*nodes[:2], nodes[3], *pods)) == ["a"]
     assert emptied(planned(*nodes[:2], *pods[:-7])) == ["a"]
     assert emptied(planned(nodes[0], nodes[1], *some("a", 9, "200m"), *pods[9:16])) == []
+
+
+def test_a_unit_that_is_on_two_nodes_stays() -> None:
+    group = devices.pod_group(disruptionMode="PodGroup")
+    group = changed(group, metadata=changed(group.metadata, namespace="team"))
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    pods = [pod("g0", "a", "g", "1", spec=spec), pod("g1", "b", "g", "4", spec=spec)]
+    seen = observed(node("a"), node("b"), *pods, pod_groups=(group,))
+    assert reasons(plan(seen, policy())) == {"g0": "UnitNotMovable"}
 
 
 # devices
@@ -325,6 +340,13 @@ def test_no_device_is_free() -> None:
     groups = on("a", "x"), on("b", "y", "z")
     made = plan(with_devices({"a": 4, "b": 2}, *groups), policy(thresholds={GPU: 50.0}))
     assert (moves(made), reasons(made)) == ({}, {"x": "NoBetterNode"})
+
+
+def test_devices_that_are_free_on_several_nodes() -> None:
+    """Three pods, two free devices on one node and one on another: each order fills them."""
+    groups = on("a", "x", "y", "z"), on("b", "p", "q"), on("c", "r", "s", "t")
+    made = plan(with_devices({"a": 8, "b": 4, "c": 4}, *groups), policy(thresholds={GPU: 40.0}))
+    assert emptied(made) == ["a"]
 
 
 def test_other_pods_stay_with_the_mode_for_it() -> None:
