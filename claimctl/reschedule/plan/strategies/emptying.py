@@ -9,7 +9,7 @@ known. A node is emptied only if its pods find room wherever the others go.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -98,7 +98,7 @@ class _Emptying:
         for name in sorted(closed):
             self.run.close(name, chosen[0].pods[0].uid, "")
 
-    def _against(self, sources: Sequence[Victim], spare: Sequence[str]) -> Obstacle | None:
+    def _against(self, sources: Sequence[Victim], spare: set[str]) -> Obstacle | None:
         """Why the last of these nodes cannot be emptied beside the others."""
         if len(sources) > MOST_EMPTIED:
             return Obstacle(Ground.LIMIT_TOTAL, f"{MOST_EMPTIED} nodes are emptied in one run")
@@ -155,15 +155,17 @@ class _Emptying:
                 return Obstacle(Ground.STAYS, f"it tolerates {MOVING_TAINT}, so it might return")
         return self.run.ledger.resting(self.context.strategy, victim.pods)
 
-    def _spare(self, source: Victim) -> list[str]:
+    def _spare(self, source: Victim) -> set[str]:
         """The empty nodes that one of the pods may fit."""
         with self.run.trial():
             self.run.leave(source.pods, source.unit)
-            return [
+            empty = self.run.world.nodes.keys() - set(self.used)
+            return {
                 name
-                for name in self.run.world.nodes.keys() - set(self.used)
-                if any(self._fits((pod,), name, doubt=True) for pod in source.pods)
-            ]
+                for pod in source.pods
+                for name in self._where(pod, empty)
+                if self._fits((pod,), name, doubt=True)
+            }
 
     # room
 
@@ -202,7 +204,7 @@ class _Emptying:
     def _fits_any(self, pod: WorldPod, others: Sequence[WorldPod], staying: Sequence[str]) -> bool:
         """Whether the others are too few to take all the room: each goes to one node."""
         needed = 0
-        for name in staying:
+        for name in self._where(pod, staying):
             needed += self._needed(pod, others, name)
             if needed > len(others):
                 return True
@@ -211,7 +213,8 @@ class _Emptying:
     def _fit_all(self, pod: WorldPod, others: Sequence[WorldPod], staying: Sequence[str]) -> bool:
         """Whether all find room together, wherever the first of them goes: those that share a claim
         follow it."""
-        fitting = [name for name in staying if self._fits((pod,), name, doubt=True)]
+        where = self._where(pod, staying)
+        fitting = [name for name in where if self._fits((pod,), name, doubt=True)]
         return bool(fitting) and all(self._fits((pod, *others), name) for name in fitting)
 
     def _needed(self, pod: WorldPod, others: Sequence[WorldPod], name: str) -> int:
@@ -237,6 +240,15 @@ class _Emptying:
         keys.update(constraint.topology_key for constraint in hard)
         near = spec.affinity and spec.affinity.pod_affinity
         return bool(keys - {HOSTNAME} or (near and near.required))
+
+    def _where(self, pod: WorldPod, names: Iterable[str]) -> Iterator[str]:
+        """Those of the nodes that the pod may fit as they are, but for its claims."""
+        nodes = self.run.world.nodes
+        try:
+            fitting = self.run.predictor.fitter.of(pod)
+        except Unknown:
+            return iter(names)
+        return (name for name in names if not fitting.problem(nodes[name]))
 
     def _fits(self, pods: Sequence[WorldPod], name: str, *, doubt: bool = False) -> bool:
         """Whether all of them, one after the other, have room on the node; ``doubt`` if that is not
