@@ -55,6 +55,8 @@ class Loop:
     events: EventRecorder
     dry_run: bool = False
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _vain: int = 0
+    """How many runs in a row found the cluster changed, and evicted nothing."""
 
     async def run(self) -> None:
         """Run until ``runner.stop`` is set.
@@ -147,9 +149,11 @@ class Loop:
             log.warning("run failed, trying again after the interval", error=str(error))
             return None
         log_report(report)
-        if any(help_.again for help_ in report.helps):
+        again = any(help_.again for help_ in report.helps)
+        self._vain = self._vain + 1 if again and not report.evicted else 0
+        if again:
             # such as a critical pod whose room another one took: nothing else would begin a run
-            return self.runner.clock.now() + NEXT
+            return self.runner.clock.now() + NEXT * (1 << min(self._vain, 8))
         return report.plan.next_look
 
 
