@@ -11,8 +11,8 @@ from claimctl.reschedule.plan.own_taints import MOVING_TAINT, is_own
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import Result
 from claimctl.reschedule.run.taints import YOUNG, Closed, Taints
-from claimctl.wire.resources import DEPLOYMENTS, NODES
-from tests.e2e.harness import Stage
+from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
+from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     budget,
@@ -147,10 +147,17 @@ async def test_an_empty_node_that_a_dead_process_closed_is_opened(stage: Stage) 
     plan = await process.plan()
     (step,) = [taint for taint in plan.taints if taint.node == "node-4"]
     assert (step.unit, step.key) == ("", MOVING_TAINT)
-    result = await Taints(process.client, stage.clock, process.records).close(
-        step, plan.moves[0].pod
-    )
-    assert result[0] is Closed.OURS
+    alive = Taints(process.client, stage.clock, process.records)
+    result, entry = await alive.close(step, plan.moves[0].pod)
+    assert result is Closed.OURS
+    await process.sweep()
+    assert await closed_now(stage) == [4]
+    # as long as its process lives, the node stays closed, although its first pod has left
+    await stage.client.delete(PODS, plan.moves[0].pod.name, NAMESPACE)
+    for _ in range(5):
+        await stage.clock.sleep(8)
+        await alive.renew([entry])
+    await stage.until_running(6)
     await process.sweep()
     assert await closed_now(stage) == [4]
     await stage.clock.sleep((YOUNG + timedelta(seconds=1)).total_seconds())

@@ -371,8 +371,10 @@ class Taints:
 
     async def _has_left(self, entry: RecordedTaint) -> bool:
         """Whether a unit has left its node and no pod of its namespace waits for a node. Only a
-        process that did not set the taint asks: it does not know the replacements."""
-        if entry.since is None or self.clock.now() < entry.since + REPLACED:
+        process that did not set the taint asks: it does not know the replacements, nor whether a
+        process that lives keeps the node empty while it empties others."""
+        young = self._is_young(entry)
+        if young or entry.since is None or self.clock.now() < entry.since + REPLACED:
             return False
         pods = (await self.client.list(SCHEDULING_PODS, entry.pod_namespace)).items
         if any(pod.metadata.uid == entry.pod_uid for pod in pods):
