@@ -10,7 +10,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES, RESOURCESLICES
 from tests.e2e import manifests
-from tests.e2e.harness import DEVICE_CLASS, Stage
+from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
@@ -32,7 +32,7 @@ from tests.support.counting_server import Counting
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 TEN_DEVICES = replace(THREE, devices_per_node=10)
-DEVICES = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
+
 
 three = pytest.mark.cluster(THREE)
 
@@ -69,7 +69,8 @@ async def test_nodes_without_devices_are_no_place_for_pods_with_devices(stage: S
     await stage.create(DEPLOYMENTS, workload("web", 4, template="each"))
     await stage.until_running(4)
     await closed(stage, 1, unschedulable=False)
-    policy = utilization(f'{{"{DEVICES}": 25}}', f'{{"{DEVICES}": 75}}')
+    name = f"deviceclass.resource.kubernetes.io/{stage.site.fleet.device_class}"
+    policy = utilization(f'{{"{name}": 25}}', f'{{"{name}": 75}}')
     report = await rescheduled(stage, policy)
     assert [each.destination for each in report.plan.moves] == [stage.site.nodes[1]]
     await stage.until_running(4)

@@ -123,7 +123,8 @@ async def test_ten_rounds_of_ten_critical_pods(
     wanted = await filled(stage)
     await stage.until_running(PLACES)
     space = (await pods(stage))[0].metadata.namespace
-    policy = CRITICAL.replace("{unsch", f"{{systemNamespaces: [{space}], unsch")
+    patient = CRITICAL.replace("TimeoutSeconds: 30", "TimeoutSeconds: 300")
+    policy = patient.replace("{unsch", f"{{systemNamespaces: [{space}], unsch")
     async with looping(stage, policy, interval=3600.0) as loop:
         process = loop.runner
         for _ in range(ROUNDS if stage.cluster else IN_REAL_TIME):
