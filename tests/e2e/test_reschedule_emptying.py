@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -73,17 +74,20 @@ async def test_all_nodes_are_closed_until_the_last_pod_has_left(stage: Stage) ->
     assert report.evicted == 4
     await stage.until_running(6)
     assert (await used(stage), await closed_now(stage)) == ([0], [])
-    tainted, evicted = set[str](), set[str]()
+    tainted, evicted, closed_once = set[str](), set[str](), Counter[str]()
     for revision in stage.embedded.history():
         meta = revision.object()["metadata"]
         if revision.plural == "nodes":
             own = revision.object()["spec"].get("taints") or ()
-            change = tainted.add if any(map(_is_moving, own)) else tainted.discard
+            before, closes = meta["name"] in tainted, any(map(_is_moving, own))
+            closed_once[meta["name"]] += closes and not before
+            change = tainted.add if closes else tainted.discard
             change(meta["name"])
         if revision.plural == "pods" and meta.get("deletionTimestamp"):
             evicted.add(meta["uid"])
             assert tainted == {f"node-{node}" for node in (1, 2, 3, 4)}
     assert len(evicted) == 4
+    assert set(closed_once.values()) == {0, 1}
     assert _most_missing(stage) == 1
 
 
