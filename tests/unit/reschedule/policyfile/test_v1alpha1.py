@@ -79,6 +79,15 @@ def test_our_own_plugins_are_on_only_where_the_file_names_them() -> None:
     assert "DeferredResizes" in on(strategies(DeferredResizes={"enabled": True}))
 
 
+def test_a_strategy_of_later_files_is_refused_as_what_it_is() -> None:
+    with pytest.raises(PolicyError) as raised:
+        strategies(HighNodeUtilization={"enabled": True})
+    assert raised.value.problems == (
+        "strategies.HighNodeUtilization: only descheduler/v1alpha2 has it here "
+        "(--skip-unsupported leaves it out)",
+    )
+
+
 def test_a_strategy_that_claimctl_lacks_may_be_switched_off() -> None:
     assert strategies(RemovePodsViolatingNodeAffinity={"enabled": False}).skipped == ()
 
