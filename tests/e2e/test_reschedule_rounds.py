@@ -123,7 +123,7 @@ async def test_ten_rounds_of_ten_critical_pods(
     wanted = await filled(stage)
     await stage.until_running(PLACES)
     space = (await pods(stage))[0].metadata.namespace
-    patient = CRITICAL.replace("TimeoutSeconds: 30", "TimeoutSeconds: 300")
+    patient = CRITICAL.replace("TimeoutSeconds: 30", "TimeoutSeconds: 60")
     policy = patient.replace("{unsch", f"{{systemNamespaces: [{space}], unsch")
     async with looping(stage, policy, interval=3600.0) as loop:
         process = loop.runner
@@ -134,8 +134,10 @@ async def test_ten_rounds_of_ten_critical_pods(
             await stage.until(seen.is_over, "all are bound", within=100)
             await stage.until(lambda: _nothing_stays(stage, process), "nothing stays", within=5)
             assert seen.seconds[0] <= WAKE_SECONDS * (1 if stage.cluster else stage.site.patience)
-            # each of them was evicted once, and no replacement took the room meanwhile
-            assert len(seen.placed) == PLACES
+            # each victim was evicted once, and no replacement took the room meanwhile; a real
+            # scheduler may leave a room alone until the node opens at its deadline
+            again = len(seen.placed) - PLACES
+            assert again == 0 or (stage.cluster is None and again == VICTIMS)
             running = [pod for pod in await stage.running() if app_of(pod) == "train"]
             assert len(running) == PLACES - VICTIMS * len(NAMES)
             await _go(stage, wanted)
