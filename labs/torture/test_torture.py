@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[2]
 SHARDS = 730
 """Number of days until every perturbation was tried."""
 SEEDS = 12
-RESCHEDULE_SEEDS = (13, 33, 64, 67, 79)
-"""Each of the following happens in two of them: a change of claimctl changes all schedules."""
+RESCHEDULE_SEEDS = (3, 12, 20, 33, 67)
+"""Each of the following happens in two of them: a change of claimctl changes all schedules. In a
+few others (58 and 79 now) KCM's loop beside finished pods goes on, and makes them take minutes."""
 DONE_BY_RUNS = (
     "moved pod",
     "room for a resize",
