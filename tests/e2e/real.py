@@ -44,7 +44,8 @@ SCENARIOS = (
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
     *("test_pictures_commands.py", "test_reschedule_moves.py", "test_reschedule_critical.py"),
     *("test_reschedule_killed.py", "test_reschedule_rounds.py", "test_reschedule_resizes.py"),
-    *("test_reschedule_kinds.py", "test_every_command.py", "test_kinds_commands.py"),
+    *("test_reschedule_kinds.py", "test_reschedule_duplicates.py"),
+    *("test_every_command.py", "test_kinds_commands.py"),
     *(
         "test_downgrade_command.py",
         "test_upgrade_busy.py",
