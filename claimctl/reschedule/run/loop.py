@@ -151,10 +151,12 @@ class Loop:
         log_report(report)
         again = any(help_.again for help_ in report.helps)
         self._vain = self._vain + 1 if again and not report.evicted else 0
+        due = report.plan.next_look
         if again:
             # such as a critical pod whose room another one took: nothing else would begin a run
-            return self.runner.clock.now() + NEXT * (1 << min(self._vain, 8))
-        return report.plan.next_look
+            soon = self.runner.clock.now() + NEXT * (1 << min(self._vain, 8))
+            due = min(soon, due or soon)
+        return due
 
 
 def log_plan(plan: Plan) -> None:
