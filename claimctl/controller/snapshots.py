@@ -140,7 +140,7 @@ class Snapshots:
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
             )
-        # few slices have devices of interest; an unreadable one may have binding conditions
+        # few slices have special devices; an unreadable one may have binding conditions
         pools = pools_of(claim) if claim else ()
         slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))
         conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))

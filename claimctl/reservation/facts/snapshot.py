@@ -194,7 +194,7 @@ class Snapshot:
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
-    """The ResourceSlices of the claim's pools with their devices of interest: those that evict
+    """The ResourceSlices of the claim's pools with their special devices: those that evict
     pods, that have binding conditions, or that pods cannot share."""
     binding_conditions: bool = False
     """Whether a device with binding conditions is published, or may be."""
@@ -256,15 +256,15 @@ class Snapshot:
             return True
         return any(
             not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-            for result, device in self._devices_of_interest()
+            for result, device in self._special_devices()
         )
 
     @property
     def is_for_one_pod(self) -> bool:
         """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
-        return any(device.is_for_one_pod for _, device in self._devices_of_interest())
+        return any(device.is_for_one_pod for _, device in self._special_devices())
 
-    def _devices_of_interest(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
+    def _special_devices(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
         """The allocated devices that ``slices`` shows."""
         for result in self.claim.devices if self.claim and self.slices else ():
             for piece in self.slices:

@@ -124,11 +124,10 @@ class PodGroupStrategy(Strategy):
         if context.subresource == "status":
             conditions = new["status"].get("conditions") or []
             return [*_claim_statuses(new), *condition_errors(conditions, "status.conditions")]
-        specs = (new["spec"], old["spec"])
-        if context.features.version >= (1, 37):
-            specs = (_without_count(new["spec"]), _without_count(old["spec"]))
-            return [*_unchanged(*specs, _IMMUTABLE), *self.validate(new, context)]
-        return _unchanged(*specs, _IMMUTABLE)
+        if context.features.version < (1, 37):
+            return unchanged(new["spec"], old["spec"], _IMMUTABLE)
+        fixed = unchanged(_without_count(new["spec"]), _without_count(old["spec"]), _IMMUTABLE)
+        return [*fixed, *self.validate(new, context)]
 
 
 def _without_count(spec: Object) -> Object:
@@ -137,7 +136,8 @@ def _without_count(spec: Object) -> Object:
     return {**spec, "schedulingPolicy": {**policy, "gang": {}}} if policy.get("gang") else spec
 
 
-def _unchanged(new: Object, old: Object, fixed: tuple[str, ...]) -> list[FieldError]:
+def unchanged(new: Object, old: Object, fixed: tuple[str, ...]) -> list[FieldError]:
+    """The errors of the fields of a spec that are fixed, and differ."""
     return [
         errors.invalid_text(f"spec.{key}", "null", "field is immutable")
         for key in fixed
@@ -172,7 +172,7 @@ class WorkloadStrategy(Strategy):
             template.setdefault("schedulingConstraints", None)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        fixed = _unchanged(new["spec"], old["spec"], ("controllerRef", "podGroupTemplates"))
+        fixed = unchanged(new["spec"], old["spec"], ("controllerRef", "podGroupTemplates"))
         if not new["spec"].get("podGroupTemplates"):
             fixed.append(errors.required("spec.podGroupTemplates"))
         return fixed

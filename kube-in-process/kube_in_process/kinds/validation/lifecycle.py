@@ -12,6 +12,7 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.strategy import Context, Strategy
 from kube_in_process.kinds.validation.conditions import condition_errors
+from kube_in_process.kinds.validation.groups import unchanged
 from kube_in_process.objects import Object
 
 _INTENTS = ("Eviction", "Withdrawn")
@@ -40,9 +41,5 @@ class EvictionStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return condition_errors(new["status"].get("conditions") or [], "status.conditions")
-        fixed = [
-            errors.invalid_text(f"spec.{key}", "null", "field is immutable")
-            for key in self.immutable
-            if new["spec"].get(key) != old["spec"].get(key)
-        ]
+        fixed = unchanged(new["spec"], old["spec"], self.immutable)
         return [*fixed, *self.validate(new, context)]
