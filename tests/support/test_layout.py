@@ -72,7 +72,6 @@ NO_TESTS_OF_ITS_NAME = {
     "reschedule/run/execution.py": "e2e/test_reschedule_execution.py",
     "reschedule/shapes/devices.py": "data only",
     "reschedule/run/pod_watch.py": "e2e/test_reschedule_execution.py: waves",
-    "reschedule/run/loop.py": "e2e/test_reschedule_run.py: two processes and one Lease",
     "reschedule/run/observing.py": "it only reads: e2e/test_reschedule_run.py",
     "reschedule/policyfile/checks.py": "policyfile/test_reading.py: a table of all faults",
     "reschedule/run/reallocating.py": "e2e/test_reschedule_requests.py: a kill at each write",
