@@ -1,0 +1,37 @@
+"""The habits of DRA drivers that claimctl ships: one entry for each driver, in ``drivers.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+import yaml
+
+from claimctl.wire.base import Wire, from_plain
+
+
+class DriverHabits(Wire, frozen=True, kw_only=True):
+    """What a driver does that a hold has to respect."""
+
+    driver: str
+    """The name of the driver in allocations and ResourceSlices."""
+    name: str = ""
+    """The name of the project."""
+    versions: str = ""
+    """The versions in which the habits were seen or read."""
+    wants_one_pod: bool = False
+    """Whether it refuses to prepare a claim unless the claim's list has one entry, a pod."""
+    hides_used_devices: bool = False
+    """Whether it takes a device out of its ResourceSlices while a pod uses the device."""
+    source: str = ""
+    """The file of the driver that shows the habits."""
+
+
+@lru_cache(maxsize=1)
+def known_drivers() -> Mapping[str, DriverHabits]:
+    """The shipped habits by the name of the driver."""
+    text = files(__package__).joinpath("drivers.yaml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entries = from_plain(yaml.load(text, loader), tuple[DriverHabits, ...])
+    return {entry.driver: entry for entry in entries}
