@@ -36,7 +36,7 @@ from claimctl.reservation.facts.pods import (
     is_done,
     is_finished,
 )
-from claimctl.reservation.facts.references import groups_in, is_pod_group
+from claimctl.reservation.facts.references import FEW_ENTRIES, groups_in, is_pod, is_pod_group
 from claimctl.reservation.facts.workloads import observe, own_annotations, verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import HasMetadata
@@ -230,9 +230,10 @@ class Triggers:
         keys = _keys(claims_of_pod, change)
         if change.new is not None and is_bound(change.new) and change.new.status.conditions:
             self._note_eviction(change.new, keys)
+            self._note_start(change.new, keys)
         if not self._leading:
             return
-        ended = change.new is not None and is_finished(change.new)
+        ended = change.new is not None and (is_finished(change.new) or self._leaves(change, keys))
         # a plan takes PodGroups out of the lists, and kubelets refuse pods that are not listed then
         leaves = bool(len(self._caches.plans) and change.new and change.new.spec.group_name)
         self._enqueue(keys, urgent=ended or leaves)
@@ -297,6 +298,23 @@ class Triggers:
             claim = self._caches.claims.get(key.name, key.namespace)
             if claim is not None and evicts_a_pod(claim, (pod,)):
                 self._seen.claims.evicts(key)
+
+    def _note_start(self, pod: Pod, keys: Iterable[ClaimKey]) -> None:
+        """Note a start now: the next reconcile may come after it."""
+        for key in keys:
+            claim = self._caches.claims.get(key.name, key.namespace)
+            if claim is not None and len(claim.status.reserved_for) <= FEW_ENTRIES:
+                self._seen.pod_beside(key, claim, pod)
+
+    def _leaves(self, change: Change[Pod], keys: Iterable[ClaimKey]) -> bool:
+        """Whether the pod begins to leave a list that has no hold: a late hold has to join it
+        before kube-controller-manager removes the pod."""
+        old, new = change.old, change.new
+        if new is None or not new.metadata.deleting or (old is not None and old.metadata.deleting):
+            return False
+        claims = (self._caches.claims.get(key.name, key.namespace) for key in keys)
+        lists = [claim.status.reserved_for for claim in claims if claim is not None]
+        return any(len(entries) <= FEW_ENTRIES and all(map(is_pod, entries)) for entries in lists)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)

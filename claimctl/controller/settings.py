@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.releases import FROM_1_34, FROM_1_36, FROM_1_38, Release
+
+DriverName = Annotated[
+    str,
+    Field(
+        max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+    ),
+]
+"""The name of a DRA driver: a DNS subdomain of at most 63 characters, as in ResourceSlices."""
 
 
 class BadSettings(Exception):
@@ -39,6 +47,8 @@ class Settings(BaseModel):
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
+    one_pod_drivers: frozenset[DriverName] = frozenset()
+    """Drivers that want one pod in a claim's list, besides those that claimctl knows."""
     list_ahead: bool = True
     crowd: int = Field(default=50, ge=0)
     checkpoint: bool = True
@@ -86,6 +96,7 @@ class Settings(BaseModel):
             kcm_looks_at_claims=version >= FROM_1_34,
             kcm_lists_finished_pods=version < FROM_1_38,
             dead_reference_seconds=self.dead_reference_seconds,
+            one_pod_drivers=Rules().one_pod_drivers | self.one_pod_drivers,
             list_ahead=self.list_ahead,
             crowd=self.crowd,
         )

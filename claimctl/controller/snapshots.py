@@ -24,7 +24,13 @@ from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.pods import is_bound, is_done
-from claimctl.reservation.facts.references import groups_in, is_pod, is_pod_group, uids_written_by
+from claimctl.reservation.facts.references import (
+    FEW_ENTRIES,
+    groups_in,
+    is_pod,
+    is_pod_group,
+    uids_written_by,
+)
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import may_freeze
 from claimctl.reservation.facts.workloads import (
@@ -114,6 +120,11 @@ class Snapshots:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
             seen.claims.observe_pods(key, dead, [pod.metadata.uid for pod in waiting])
+            seen.drivers.recall(claim, reservations)
+            entries = {entry.uid for entry in claim.status.reserved_for}
+            for pod in pods if len(entries) <= FEW_ENTRIES else ():
+                if pod.metadata.uid in entries:
+                    seen.pod_beside(key, claim, pod)
 
     def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
         """Make the present snapshot. This does not change the observations."""
@@ -131,6 +142,8 @@ class Snapshots:
             rules = replace(rules, kcm_cleans_mixed_lists=False)
         if seen.kcm_listed_finished_pod:
             rules = replace(rules, kcm_lists_finished_pods=True)
+        if seen.drivers.refusing:
+            rules = replace(rules, refusing_drivers=seen.drivers.refusing)
         memory = seen.claims.memory_without_claim(key)
         if claim is not None:
             memory = seen.claims.memory(
@@ -140,6 +153,8 @@ class Snapshots:
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
             )
+            refusal_left = seen.drivers.refusal_left(claim, pods)
+            memory = replace(memory, refusal_left=refusal_left)
         # few slices have special devices; an unreadable one may have binding conditions
         pools = pools_of(claim) if claim else ()
         slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))

@@ -97,6 +97,7 @@ def decide(snapshot: Snapshot) -> Decision:
             ):
                 write_list(facts, decision)
             decision.waits += (r.blocker.after for r in facts.retentions if r.blocker)
+            decision.waits.append(snapshot.memory.refusal_left)
         case Phase.LEFT_TO_KCM if not facts.live_pod_entries:
             # KCM should be done by then. If listed pods are alive, their events come
             decision.waits.append(max(facts.kcm_time_left, 1.0))
@@ -158,8 +159,8 @@ def serves(asked: Write, write: Write | None) -> bool:
 
 
 def write_list(facts: Assessment, decision: Decision) -> None:
-    """Write the desired list if it differs. This never empties the list of an allocated claim: no
-    component would deallocate that claim."""
+    """Write the desired list if it differs. Only a late hold leaves an empty list behind when it
+    goes: no component deallocates such a claim, so its reservation has to answer for it."""
     plan, snapshot, claim = facts.plan, facts.snapshot, facts.snapshot.claim
     assert plan is not None
     assert claim is not None
@@ -170,11 +171,12 @@ def write_list(facts: Assessment, decision: Decision) -> None:
     elif snapshot.fights:
         # also if the list is in order now: nothing else tells that the fight is over
         decision.waits.append(FIGHT_REST)
-    elif plan.reserved_for and plan.reserved_for != present:
-        if snapshot.consumers.pending and (busy := scheduler_busy_left(snapshot)) > 0:
+    elif (plan.reserved_for or plan.clears) and plan.reserved_for != present:
+        late = snapshot.late is not None
+        if not late and snapshot.consumers.pending and (busy := scheduler_busy_left(snapshot)) > 0:
             decision.waits.append(busy)
             return
-        if _leaves_pods_alone(snapshot, plan.reserved_for):
+        if not late and _leaves_pods_alone(snapshot, plan.reserved_for):
             live = snapshot.any_live
             if live is None:
                 decision.needs = (ListLivePods(version, vanished=False),)

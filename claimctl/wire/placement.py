@@ -59,6 +59,27 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
     return (*node.spec.taints, CORDON) if node.spec.unschedulable else node.spec.taints
 
 
+PASSING_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""The keys of taints with which controllers follow the state of a node: they come and go by
+themselves."""
+
+
+def lasting_taints(node: Node) -> tuple[Taint, ...]:
+    """The node's taints, with ``CORDON``, and without those that pass by themselves."""
+    return tuple(taint for taint in taints_of(node) if taint.key not in PASSING_TAINTS)
+
+
 def admits(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
     """Whether the tolerations tolerate every taint that blocks scheduling."""
     known = tuple(tolerations)

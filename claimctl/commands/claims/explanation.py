@@ -29,7 +29,7 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
-from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.facts.workloads import (
@@ -41,7 +41,9 @@ from claimctl.reservation.facts.workloads import (
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import renewed_at
+from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
@@ -154,7 +156,10 @@ async def explain(
         reservations=tuple([await _held(client, kinds, made, pods) for made in reservations]),
         pods=pods,
         # the dialect that the controller detected; without one, nothing depends on it
-        rules=Rules(dialect=recorded_dialect(reservations) or "hold"),
+        rules=Rules(
+            dialect=recorded_dialect(reservations) or "hold",
+            refusing_drivers=_held_late(claim, reservations),
+        ),
         memory=Memory(
             ghost_age={
                 ghost.uid: (now - ghost.since).total_seconds()
@@ -222,6 +227,15 @@ def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
     """The dialect that a controller found; '' if no status has one."""
     dialects = (reservation.status.dialect for reservation in reservations)
     return next((dialect for dialect in dialects if dialect in DIALECTS), "")
+
+
+def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
+    """The claim's drivers, if a controller found that its hold may not stand beside each pod."""
+    conditions = (made.status.conditions for made in reservations)
+    reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
+    late = (Reason.HELD_BETWEEN_PODS, Reason.DRIVER_REFUSES_HOLD)
+    found = any(condition is not None and condition.reason in late for condition in reserved)
+    return frozenset(device.driver for device in claim.devices if found)
 
 
 def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:

@@ -99,6 +99,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "default-scheduler",
         ),
     ] = None,
+    one_pod_driver: Annotated[
+        list[str] | None,
+        named(
+            "--one-pod-driver NAME",
+            "DRA driver that wants one pod in the list of a claim, so that a hold may not stand "
+            "beside a pod that starts; may be repeated. claimctl knows some, and finds out others.",
+            "none besides those that claimctl knows",
+        ),
+    ] = None,
     list_ahead: Annotated[
         bool,
         typer.Option(
@@ -189,6 +198,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             namespaces=frozenset(namespaces or ()),
             dialect=dialect,
             known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
+            one_pod_drivers=frozenset(one_pod_driver or ()),
             list_ahead=list_ahead,
             checkpoint=checkpoint,
             allow_template_injection=allow_template_injection,

@@ -14,6 +14,7 @@ from cachetools import LRUCache, TTLCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.drivers import DriversSeen
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
@@ -57,6 +58,7 @@ class Observations:
         self.ghosts = GhostLedger(clock, self.boots, self.kubelets)
         self.claims = Memories(clock)
         self.arrivals = PodArrivals(clock)
+        self.drivers = DriversSeen(clock)
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.gone_workloads: TTLCache[WorkloadKey, None] = TTLCache(
@@ -118,6 +120,10 @@ class Observations:
             if pod is not None and not is_done(pod) and may_use(pod):
                 for name in claim_names(pod):
                     self.claims.recorded.used(ClaimKey(change.namespace, name))
+
+    def pod_beside(self, key: ClaimKey, claim: ResourceClaim, pod: Pod) -> None:
+        """Note how a pod of the claim starts, or does not."""
+        self.drivers.observe(claim, pod, alone=not self.ghosts.of(key).pods)
 
     def workload_changed(self, key: WorkloadKey) -> None:
         """Note a change of a workload: what a live read told about it before does not count."""

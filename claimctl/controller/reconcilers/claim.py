@@ -158,6 +158,7 @@ class ClaimReconciler:
         # a write that adds the hold or lists pods: then the reconcile goes on without a delay.
         begins = isinstance(write, WriteList) and bool(listed_by(snapshot, write))
         begins |= isinstance(write, SetFinalizer) or decision.releasing is not None
+        begins |= isinstance(write, WriteList) and snapshot.late is not None
         self._know.observations.wrote(snapshot, write, written, hurried=begins)
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
         tell = log.debug if isinstance(write, WriteStatus) else log.info

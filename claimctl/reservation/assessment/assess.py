@@ -21,10 +21,17 @@ import msgspec
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.facts.decision import Blocker, ConfirmWorkload, ListChildren, Need
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import LIMIT, is_pod, is_pod_group, is_workload
+from claimctl.reservation.facts.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+)
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
+from claimctl.reservation.reserved_for.late import may_stand
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.users.blockers import blockers, is_open, longest_binding_left
 from claimctl.reservation.users.withdrawal import hold_has_left, is_left_to_group
@@ -80,6 +87,12 @@ class Assessment:
     """Whether they leave it to a listed PodGroup, and the list has no hold of theirs any more."""
     finalizer_left: bool = False
     """Whether a claim whose deallocation is on record still has the scheduler's finalizer."""
+
+    def is_held_for(self, retention: RetentionDecision) -> bool:
+        """Whether the claim is held for the reservation: by the list, or late by the allocation."""
+        late = self.snapshot.late is not None and self.steps_aside in (None, self.snapshot.late)
+        by_allocation = late and self.plan is not None and retention.action is Action.HOLD
+        return retention.is_listed or (by_allocation and retention.reference is not None)
 
     @property
     def claim(self) -> ResourceClaim:
@@ -257,7 +270,9 @@ def holds_while_held(facts: Assessment) -> DesiredHolds:
             drop |= _old_incarnations(facts, reference)
     given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else GivenUp()
     gone = frozenset(drop & facts.own - keep.keys())
-    return DesiredHolds(keep, gone, facts.own, owners, given_up)
+    ours = bool(gone) or any(map(is_tombstone, snapshot.no_pods))
+    clears = ours and facts.steps_aside is not None and facts.steps_aside is snapshot.late
+    return DesiredHolds(keep, gone, facts.own, owners, given_up, clears)
 
 
 def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
@@ -270,22 +285,29 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
 
 
 def holds_step_aside(facts: Assessment) -> Reason | None:
-    """Why all holds have to leave the list although the claim is held; None if they may stay.
+    """May the holds stand in the list now? None if so, else why they leave a claim that is held.
 
-    - A pending pod finds no room in the list. The holds come back when there is room, or no pod
-      waits.
     - Kube-controller-manager evicts the pods because of a device's taint, and a hold would bring
       each new pod to the same device.
+    - The driver, or the scheduler, wants the list for a pod alone (``reserved_for.late``).
+    - A pending pod finds no room in the list. The holds come back when there is room, or no pod
+      waits.
 
-    A bound pod in the list keeps the claim allocated meanwhile. The holds of a claim that is being
-    deleted stay, because the API accepts no new entries there.
+    A bound pod in the list keeps the claim allocated meanwhile, or, for a late hold, the allocation
+    itself. The holds of a claim that is being deleted stay, because the API accepts no new entries
+    there.
     """
     snapshot, pods = facts.snapshot, facts.snapshot.consumers
     listed = snapshot.listed_uids
-    if snapshot.shared or snapshot.deleting or listed.isdisjoint(pods.bound):
+    if snapshot.shared or snapshot.deleting:
         return None
-    if snapshot.evicts:
+    in_use = not listed.isdisjoint(pods.bound)
+    if in_use and snapshot.evicts:
         return Reason.DEVICE_TAINTED
+    if snapshot.late is not None and not may_stand(snapshot, facts.own):
+        return snapshot.late
+    if not in_use:
+        return None
     wanted = {
         retention.reference.uid
         for retention in facts.retentions

@@ -261,7 +261,8 @@ def _give_up_if_unreachable(
     if since is None or timeout is None:
         return None
     left = timeout - (snapshot.now - since).total_seconds()
-    if left > 0 and not has_begun(snapshot, held, Reason.REALLOCATED):
+    waits = left > 0 and not snapshot.node_missing
+    if waits and not has_begun(snapshot, held, Reason.REALLOCATED):
         text = "no pod can reach its devices: the claim is released after "
         text += f"{timeout} s in this state"
         return present.hold(Reason.WORKLOAD_WANTS_PODS, text, left)

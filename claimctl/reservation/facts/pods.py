@@ -16,6 +16,10 @@ TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
 """The condition and reason that PodGC sets on a pod whose node is gone (since Kubernetes 1.26)."""
 
+PREPARED = "PodReadyToStartContainers"
+"""The condition of a bound pod whose devices are prepared and whose sandbox is there (beta, and on
+by default, since Kubernetes 1.29)."""
+_PREEMPTED = "PreemptionByScheduler"
 _EVICTED = "DeletionByDeviceTaintManager"
 """The reason of the condition that KCM sets on a pod before it evicts the pod from a device."""
 
@@ -93,6 +97,21 @@ def failed_to_bind(pod: Pod) -> bool:
     """Whether a scheduler failed at the pod by an error, such as a conflict, and tries it again."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
     return condition is not None and condition.reason == "SchedulerError"
+
+
+def is_prepared(pod: Pod) -> bool | None:
+    """Whether the kubelet has prepared the devices of a bound pod; None if the pod does not say."""
+    if pod.status.phase != "Pending" or any(c.state.running for c in _containers(pod)):
+        return True
+    condition = find_condition(pod.status.conditions, PREPARED)
+    return None if condition is None else condition.status == "True"
+
+
+def leaves_its_device(pod: Pod) -> bool:
+    """Whether the bound pod is being deleted, and its workload is to keep the device. A preempted
+    pod gives its device to the pod for which it had to go."""
+    condition = find_condition(pod.status.conditions, DISRUPTED)
+    return pod.metadata.deleting and (condition is None or condition.reason != _PREEMPTED)
 
 
 def _containers(pod: Pod) -> Iterator[ContainerStatus]:

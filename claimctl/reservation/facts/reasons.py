@@ -56,6 +56,9 @@ class Reason(StrEnum):
     TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
     DEVICE_TAINTED = "DeviceTainted"
+    # why the hold stands in the list only while the last pod leaves
+    HELD_BETWEEN_PODS = "HeldBetweenPods"
+    DRIVER_REFUSES_HOLD = "DriverRefusesHold"
     FROZEN = "FrozenForDowngrade"
     # why pods are listed one by one although the cluster serves PodGroups
     NO_SCHEDULING_GROUP = "PodTemplateWithoutSchedulingGroup"

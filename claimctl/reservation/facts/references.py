@@ -26,6 +26,8 @@ LIMIT = 256
 """The most entries that the API server accepts (ResourceClaimReservedForMaxSize)."""
 NEAR_LIMIT = 240
 """A list with this many entries is reported as nearly full."""
+FEW_ENTRIES = 8
+"""Only lists as short as this matter to drivers that want one pod in them."""
 
 WORKLOAD_RESOURCES: Mapping[tuple[str, str], str] = {
     key: rule.plural for key, rule in shipped_rules().items()

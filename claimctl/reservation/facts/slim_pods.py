@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from claimctl.reservation.facts.pods import DISRUPTED, claim_names
-from claimctl.wire.meta import ObjectMeta
+from claimctl.reservation.facts.pods import DISRUPTED, PREPARED, claim_names
+from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 
 T = TypeVar("T", bound=Hashable)
@@ -54,16 +54,15 @@ def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
         node_name=sys.intern(spec.node_name),
         resource_claims=_intern(spec.resource_claims),
         scheduling_group=_intern(spec.scheduling_group),
-        tolerations=(),
+        tolerations=() if bound else _intern(spec.tolerations),
         scheduler_name="" if bound else sys.intern(spec.scheduler_name),
         volumes=tuple(volume for volume in pending if volume.may_be_unbound),
     )
     # the text of a condition changes with every try of a scheduler
     wanted = _BOUND_CONDITIONS if bound else _CONDITIONS
-    kept = [part for part in status.conditions if part.type in wanted]
     slim_status = replace(
         status,
-        conditions=tuple([replace(part, message="") if part.message else part for part in kept]),
+        conditions=tuple([_slim(part) for part in status.conditions if part.type in wanted]),
         nominated_node_name="" if bound else status.nominated_node_name,
     )
     return Pod(metadata=metadata, spec=slim_spec, status=_intern_status(slim_status))
@@ -97,8 +96,15 @@ def _intern_status(status: PodStatus) -> PodStatus:
 
 
 _CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
-_BOUND_CONDITIONS = frozenset({DISRUPTED})
+_BOUND_CONDITIONS = frozenset({DISRUPTED, PREPARED})
 """PodScheduled says why a pod is pending. A bound pod is not."""
+
+
+def _slim(condition: Condition) -> Condition:
+    """The condition without its text, and without a time that nothing reads: more are equal so."""
+    if condition.type == PREPARED:
+        return Condition(type=PREPARED, status=condition.status)
+    return replace(condition, message="") if condition.message else condition
 
 
 def _nameless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:

@@ -12,6 +12,7 @@ from claimctl.reservation.facts.decision import Write
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
     WORKLOAD_RESOURCES,
@@ -24,6 +25,7 @@ from claimctl.reservation.facts.references import (
 )
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
+from claimctl.reservation.kinds.drivers import known_drivers
 from claimctl.wire.claims import (
     Device,
     DeviceRequestAllocationResult,
@@ -32,7 +34,7 @@ from claimctl.wire.claims import (
     ResourceSlice,
 )
 from claimctl.wire.nodes import Node
-from claimctl.wire.placement import NO_EXECUTE, admits
+from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
@@ -76,6 +78,12 @@ class Rules:
     crowd: int = 50
     """If more pods of a claim are pending, claimctl lists all of them ahead. Otherwise, only those
     at which a scheduler failed."""
+    one_pod_drivers: frozenset[str] = frozenset(
+        name for name, driver in known_drivers().items() if driver.wants_one_pod
+    )
+    """Drivers that refuse to prepare a claim whose list has more than one pod's entry."""
+    refusing_drivers: frozenset[str] = frozenset()
+    """Drivers that did not start a pod beside a hold, as this process saw."""
     status_seconds: float = 10.0
     """Minimum seconds between status writes that only update counters."""
     fight_limit: int = 3
@@ -264,6 +272,17 @@ class Snapshot:
         """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
         return any(device.is_for_one_pod for _, device in self._special_devices())
 
+    @cached_property
+    def late(self) -> Reason | None:
+        """Why the list belongs to the pods, so that a hold stands in it only while the last pod
+        leaves (see ``reserved_for.late``); None if a hold may stand beside any pod."""
+        if self.claim is None or not self.lists_each_pod or self.group_listed:
+            return None
+        drivers = {device.driver for device in self.claim.devices}
+        if drivers & self.rules.one_pod_drivers or self.is_for_one_pod:
+            return Reason.HELD_BETWEEN_PODS
+        return Reason.DRIVER_REFUSES_HOLD if drivers & self.rules.refusing_drivers else None
+
     def _special_devices(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
         """The allocated devices that ``slices`` shows."""
         for result in self.claim.devices if self.claim and self.slices else ():
@@ -379,6 +398,22 @@ class Snapshot:
         times = [*filter(None, used), *(list(filter(None, allocated)) or [self.now])]
         plausible = (time for time in times if time - self.now < CLOCK_SKEW)
         return max([min(pods.stuck.values()), *plausible])
+
+    @cached_property
+    def node_missing(self) -> bool:
+        """Whether what the pending pods lack is the node itself: each node that the allocation can
+        be used on is gone, cordoned, or has a taint that none of them tolerates."""
+        allocation = self.claim.status.allocation if self.claim else None
+        if allocation is None or not self.nodes:
+            return False
+        pending, gated = self.consumers.pending, self.consumers.gated
+        tolerations = {pod.spec.tolerations for uid, pod in pending.items() if uid not in gated}
+        return bool(tolerations) and not any(
+            admits(lasting_taints(node), tolerated)
+            for node in self.nodes.values()
+            if selects(allocation.node_selector, node)
+            for tolerated in tolerations
+        )
 
     @cached_property
     def until_in_vain(self) -> float | None:

@@ -35,6 +35,8 @@ class DesiredHolds:
     """By UID of a hold: the UIDs of the controllers whose pods may be listed ahead beside it."""
     given_up: GivenUp = field(default_factory=GivenUp)
     """The entries listed ahead that go."""
+    clears: bool = False
+    """Whether a late hold leaves, and takes along whatever does not belong to a living pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class ListPlan:
     unknown: tuple[Reference, ...] = ()
     full: bool = False
     """Whether the list has no room for an entry that should be added."""
+    clears: bool = False
+    """Whether a late hold leaves, so that the list may be written empty."""
     look_again: float | None = None
 
 
@@ -61,7 +65,8 @@ class _Draft:
         self.held = self._has_holder()
         self.folds = snapshot.shared and self.held and not snapshot.frozen
         """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
-        self.tombstones = self.pods.tombstones if self.pods.finished else {}
+        needs = bool(self.pods.finished) and not holds.clears
+        self.tombstones = self.pods.tombstones if needs else {}
 
     def _has_holder(self) -> bool:
         """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes: the
@@ -100,6 +105,9 @@ class _Draft:
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
             return None if self.folds or uid in self.holds.given_up.uids else reference
+        if self.holds.clears:
+            ended = pods.finished.keys() | pods.dropped.keys() | self.snapshot.memory.done_pods
+            return None if uid in ended else self._unless_gone(reference)
         if not self.held:
             return reference
         if uid in pods.finished and self.folds:
@@ -141,6 +149,8 @@ class _Draft:
         passed. Then the pod gets its own entry again.
         """
         uid = reference.uid
+        if self.holds.clears:
+            return None
         if uid in self.pods.finished:
             return reference
         if (pod := self.pods.bound.get(uid)) is None:
@@ -209,6 +219,7 @@ def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:
         confirm=tuple(draft.confirm),
         unknown=tuple(draft.unknown),
         full=len(missing) > room,
+        clears=holds.clears,
         look_again=min(draft.waits, default=None),
     )
 

@@ -56,7 +56,7 @@ def pods_to_list(
         return ()
     if not owners or not rules.list_ahead or snapshot.frozen or not snapshot.lists_each_pod:
         return ()
-    if snapshot.until_in_vain == 0 or snapshot.is_for_one_pod:
+    if snapshot.until_in_vain == 0 or snapshot.late is not None:
         return ()
     waiting = [uid for uid in pending if uid not in listed]
     ages, crowded = snapshot.memory.arrivals.pod_age, len(pending) > rules.crowd
@@ -67,6 +67,8 @@ def pods_to_list(
         and _is_simple(snapshot, pending[uid])
         and _was_never_listed(snapshot, pending[uid], owners)
     ]
+    if ours and snapshot.node_missing:
+        return ()
     ours.sort(key=lambda uid: (-ages[uid], pending[uid].metadata.name))
     room = LIMIT - len(listed) - (len(waiting) - len(ours))
     return tuple(pending[uid].reference for uid in ours[: max(room, 0)])

@@ -53,6 +53,14 @@ _ADVICE = {
         "a taint of the device evicts its pods (NoExecute), so the claim is not held; the next pod "
         "gets another device"
     ),
+    Reason.HELD_BETWEEN_PODS: (
+        "its device is for one pod at a time, so the hold stands in the list only while the last "
+        "pod leaves"
+    ),
+    Reason.DRIVER_REFUSES_HOLD: (
+        "a pod did not start beside the hold, so the hold stands in the list only while the last "
+        "pod leaves"
+    ),
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
     Reason.CLAIM_DELETED: "ResourceClaim {claim} is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
@@ -159,6 +167,8 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
     if reason is None:
         assert retention.reference is not None
         reason, message = Reason.RESERVED, f"held for {describe(retention.reference)}"
+        if snapshot.late is not None:
+            reason, message = snapshot.late, f"{message}; {_ADVICE[snapshot.late]}"
         # in this dialect, the pods could share the claim by a PodGroup
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
@@ -179,7 +189,7 @@ def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason
     if snapshot.claim is None:
         missing = snapshot.template_missing
         return Reason.TEMPLATE_NOT_FOUND if missing else Reason.CLAIM_NOT_FOUND
-    if retention.is_listed:
+    if facts.is_held_for(retention):
         return None
     if retention.action is Action.NONE or retention.reason is Reason.WORKLOAD_RECREATED:
         return retention.reason
@@ -292,7 +302,7 @@ def _released_state(
         return _condition(ConditionType.RELEASED, True, before.reason, before.message)
     if facts.releasing is not None and retention.action is Action.RELEASE:
         return _releasing_state(decision, before)
-    reason = Reason.HELD if retention.is_listed else retention.reason
+    reason = Reason.HELD if facts.is_held_for(retention) else retention.reason
     text = retention.blocker.message if retention.blocker else _sentence(reason, spec)
     return _condition(ConditionType.RELEASED, False, reason, text)
 

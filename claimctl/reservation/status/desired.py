@@ -173,7 +173,7 @@ def desired_status(
         observed_generation=reservation.metadata.generation,
         dialect=snapshot.rules.dialect,
         claim_uid=claim.metadata.uid if claim else "",
-        reserved_for=retention.reference if retention.is_listed else reserved_for,
+        reserved_for=retention.reference if facts.is_held_for(retention) else reserved_for,
         pod_group_name=held.workload.pod_group or old.pod_group_name,
         references=counts,
         consumers=count,

@@ -250,7 +250,7 @@ def test_a_claim_being_deleted_is_settled_and_deallocated_in_one_write() -> None
 
 def test_devices_that_pods_cannot_reach_are_given_up_with_the_group() -> None:
     on = stage(claim(GROUP, WORKLOAD), ACTIVE)
-    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.nodes = {"node-0": node(), "node-1": node("node-1")}
     on.put(pending("a", unschedulable_at=after(0), group="train"))
     assert on.settle(seconds=59) == []
     assert lists(on.settle(seconds=8)) == [((WORKLOAD,), False)]

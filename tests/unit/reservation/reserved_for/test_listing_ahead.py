@@ -145,8 +145,8 @@ MAPPED = NodeAllocatableResource(mapping=Present())
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"node_allocatable_resources": {"cpu": MAPPED}}, []),
-        ({"node_allocatable_resource_mappings": {"cpu": Present()}}, []),
+        ({"node_allocatable_resources": {"cpu": MAPPED}}, [()]),
+        ({"node_allocatable_resource_mappings": {"cpu": Present()}}, [()]),
         ({"node_allocatable_resources": {"memory": NodeAllocatableResource()}}, [("train", "b")]),
         ({"node_allocatable_resources": {"cpu": MAPPED}, "name": "gpu-7"}, [("train", "b")]),
     ],

@@ -83,7 +83,7 @@ def waits(on: Stage, seconds: float) -> None:
 
 
 def trapped(on: Stage, *pods: Pod) -> Stage:
-    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.nodes = {"node-0": node(), "node-1": node("node-1")}
     on.put(*pods)
     on.settle(seconds=59.9)
     return on

@@ -1,0 +1,105 @@
+"""Which drivers refuse a claim whose list has a hold, by the pods that started beside one.
+
+A driver may want one pod in the list, and nothing but its refusal says so. So this process watches
+the only pod of a list with a hold: a pod that does not get its devices for some seconds shows that
+its driver refuses. A driver that has ever prepared a claim with a hold is never suspected again.
+
+A slow driver looks like one that refuses. It gives itself away: a kubelet that was refused tries
+again after a minute, so a pod that starts sooner was not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cachetools import LRUCache
+
+from claimctl.reservation.facts.pods import is_bound, is_done, is_prepared
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import (
+    FEW_ENTRIES,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+)
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import find_condition
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.seams import Clock
+
+REFUSED_SECONDS = 10.0
+"""A bound pod without devices for so long, beside a hold, was refused by its driver."""
+RETRY_SECONDS = 45.0
+"""A kubelet tries a prepare again that failed after 60 to 90 s, and never sooner than this."""
+REMEMBERED_PODS = 10_000
+
+
+class DriversSeen:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: LRUCache[str, float] = LRUCache(REMEMBERED_PODS)
+        """By UID of a pod: when it was first seen without devices as the only pod beside a hold."""
+        self._start: set[str] = set()
+        """Drivers that have prepared a claim with a hold."""
+        self._refuse: set[str] = set()
+
+    @property
+    def refusing(self) -> frozenset[str]:
+        """The drivers that refuse a claim with a hold."""
+        return frozenset(self._refuse)
+
+    def observe(self, claim: ResourceClaim, pod: Pod, *, alone: bool) -> None:
+        """Note a version of a pod that names the claim.
+
+        Args:
+            alone: False if a pod that vanished may still have the devices prepared, so that the
+                driver is not asked.
+        """
+        uid, now = pod.metadata.uid, self._clock.monotonic()
+        prepared = is_prepared(pod) if is_bound(pod) and not is_done(pod) else None
+        beside_hold = _is_only_pod_beside_hold(claim, uid)
+        suspects = _drivers(claim) - self._start
+        since = self._since.get(uid)
+        if prepared is None or not suspects:
+            return
+        if prepared:
+            soon = since is not None and now - since < RETRY_SECONDS
+            if soon and (beside_hold or suspects & self._refuse):
+                self._start |= suspects
+                self._refuse -= suspects
+            self._since.pop(uid, None)
+        elif since is None and beside_hold and alone:
+            self._since[uid] = now
+        elif since is not None and beside_hold and now - since >= REFUSED_SECONDS:
+            self._refuse |= suspects
+
+    def refusal_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
+        """Seconds until a driver of the claim counts as refusing; None if no pod waits so."""
+        waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
+        since = min((at for at in waiting if at is not None), default=None)
+        if since is None or _drivers(claim) <= self._start | self._refuse:
+            return None
+        return max(since + REFUSED_SECONDS - self._clock.monotonic(), 0.0)
+
+    def recall(self, claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> None:
+        """Note what an earlier controller saw, by the conditions that it wrote."""
+        for reservation in reservations:
+            reserved = find_condition(reservation.status.conditions, ConditionType.RESERVED)
+            ours = reservation.status.claim_uid == claim.metadata.uid
+            if ours and reserved is not None and reserved.reason == Reason.DRIVER_REFUSES_HOLD:
+                self._refuse |= _drivers(claim) - self._start
+
+
+def _drivers(claim: ResourceClaim) -> set[str]:
+    return {device.driver for device in claim.devices}
+
+
+def _is_only_pod_beside_hold(claim: ResourceClaim, uid: str) -> bool:
+    """Whether the list has this pod and, besides, nothing but holds."""
+    entries = claim.status.reserved_for
+    if not 2 <= len(entries) <= FEW_ENTRIES or claim.is_open_to_any:
+        return False
+    others = [entry for entry in entries if entry.uid != uid]
+    shared = any(is_pod(e) or is_pod_group(e) or is_tombstone(e) for e in others)
+    return len(others) == len(entries) - 1 and not shared

@@ -1,0 +1,37 @@
+"""A late hold: the list belongs to the pods, and the allocation is the hold while no pod is there.
+
+Some drivers prepare a claim only if its list has one entry, a pod. From Kubernetes 1.37 on, the
+scheduler lets no pod beside another entry use a device that only one pod may use. So the hold
+stands in the list only while the last pod leaves:
+
+- A pod that is pending or runs has the list for itself. The scheduler alone writes it.
+- The last pod is being deleted, and is still bound: the hold joins it. Otherwise
+  kube-controller-manager (KCM) would remove the pod as the last entry and deallocate.
+- That pod has ended: its entry and the hold leave in one write. The hold alone would keep the next
+  pod from starting. An allocated claim with an empty list stays allocated, and the scheduler may
+  move it for a pod that cannot reach the device.
+
+While a pod that vanished may still be running, or KCM would list a finished pod again, the hold
+stays until a pod comes.
+"""
+
+from __future__ import annotations
+
+from claimctl.reservation.facts.pods import leaves_its_device
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.users.ghosts import present_ghosts
+
+
+def may_stand(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    """Whether a late hold stands in the list now.
+
+    Args:
+        own: UIDs of the listed references that are claimctl's own.
+    """
+    pods = snapshot.consumers
+    listed = {uid: pod for uid, pod in pods.pending.items() if uid in snapshot.listed_uids}
+    if users := [*pods.bound.values(), *listed.values()]:
+        return not listed and all(map(leaves_its_device, users))
+    if own.isdisjoint(snapshot.listed_uids) or pods.pending.keys() - pods.gated:
+        return False
+    return bool(pods.tombstones or present_ghosts(snapshot))
