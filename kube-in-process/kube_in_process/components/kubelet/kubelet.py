@@ -192,7 +192,7 @@ class Kubelet(Component[Task]):
         """The containers of a pod that was deleted by force go on until the end of its grace."""
         if self._dra.uses(uid(pod)):
             given = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
-            self._graces[uid(pod)] = given if phase(pod) == "Running" else 0.0
+            self._graces[uid(pod)] = 0.0 if phase(pod) == "Pending" else given
             self.queue.add_after(("gone", node_name(pod), uid(pod)), self._graces[uid(pod)])
 
     def _add(self, pod: Object) -> None:
