@@ -20,6 +20,7 @@ from kube_in_process.components.controllers.podgroups import PodGroupController
 from kube_in_process.components.controllers.replicasets import ReplicaSetController
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.drivers.driver import Driver, Drivers
 from kube_in_process.components.kubelet.kubelet import Kubelet
 from kube_in_process.components.kubelet.nodes import NodeController
 from kube_in_process.components.recorder import EventRecorder
@@ -165,6 +166,17 @@ class Cluster:
 
     def _make_namespace(self, name: str) -> None:
         self.admin.create("namespaces", {"metadata": {"name": name}})
+
+    # Drivers of devices
+
+    @property
+    def drivers(self) -> Drivers:
+        """The DRA drivers by name, each with the calls of the kubelets: ``drivers[NAME].calls``."""
+        return self.kubelet.drivers
+
+    def driver(self, name: str) -> Driver:
+        """The DRA driver of a name, on all nodes. Its attributes are habits that may be changed."""
+        return self.kubelet.drivers[name]
 
     # For clients
 

@@ -92,6 +92,12 @@ class Features:
         return self.version >= (1, 37)
 
     @property
+    def mapped_devices(self) -> bool:
+        """From 1.37 on, devices may be parts of a node's own resources, by a mapping (KEP-5517,
+        alpha): the scheduler gives a claim of such a device to one pod at a time."""
+        return self.version >= (1, 37)
+
+    @property
     def binding_permission(self) -> bool:
         """From 1.36 on, writes to allocation and reservedFor need resourceclaims/binding."""
         return self.version >= (1, 36)

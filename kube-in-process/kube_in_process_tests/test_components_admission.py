@@ -109,5 +109,5 @@ async def test_a_pod_whose_devices_cannot_be_prepared_waits_until_they_can(world
         "Failed to prepare dynamic resources: prepare dynamic resources: no such device"
     ]
     annotate(world, prepare_fails=None)
-    await world.passes(1)
+    await world.passes(90)
     assert rejection(world, "with-claim")[0] == "Running"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .worlds import HOLD, World
+from .worlds import HOLD, WORKLOAD, World
 
 BARE = replace(HOLD, nodes=1, devices_per_node=0)
 
@@ -138,25 +138,65 @@ async def test_a_device_is_given_once_and_a_tainted_one_not_at_all(world: World)
     assert "cannot allocate all claims" in world.reason("p2")
 
 
+MAPPED = {**DEVICES[0], "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "8"}}}}
+OVERHEAD = {**DEVICES[0], "nodeAllocatableResources": {"memory": {"overhead": {"perPod": "1Gi"}}}}
+NEWER = replace(BARE, kubernetes_version=(1, 37))
+ONE_AFTER_ANOTHER = (
+    "node allocatable resource claim shared has a mapped device and cannot be shared across pods"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "device", "takes_turns"),
+    [(NEWER, MAPPED, True), (NEWER, OVERHEAD, False), (BARE, MAPPED, False)],
+    ids=["mapped", "with overhead", "mapped, 1.36"],
+)
 async def test_pods_take_turns_with_a_device_that_is_a_part_of_a_nodes_own_resource(
-    world: World,
+    world: World, device: dict[str, Any], takes_turns: bool
 ) -> None:
-    """By the text of KEP-5517: mapped devices cannot be shared, and those with overhead can."""
-    cpus = {"cpu": {"mapping": {"deviceMultiplier": "8"}}}
-    memory = {"memory": {"overhead": {"perPod": "1Gi"}}}
-    mapped = {**DEVICES[0], "nodeAllocatableResources": cpus}
-    publish(world, [mapped, {**DEVICES[2], "nodeAllocatableResources": memory}])
-    for claim, model in (("mapped", "small"), ("overhead", "large")):
-        own = selector(f'device.attributes["gpu.example.com"].model == "{model}"')
-        world.claim(claim, {"requests": [request(selectors=own)]})
-        for index in range(2):
-            world.pod(f"{claim}-{index}", claim)
-            await world.passes(1)
-    assert [world.reason(f"overhead-{index}") for index in range(2)] == ["", ""]
-    assert "in use by another pod" in world.reason("mapped-1")
-    world.api.delete("pods", "default", "mapped-0")
+    publish(world, [device])
+    world.claim()
+    for name in ("p1", "p2"):
+        world.pod(name, "shared")
+        await world.passes(1)
+    assert (ONE_AFTER_ANOTHER in world.reason("p2")) is takes_turns
+    world.api.delete("pods", "default", "p1")
     await world.passes(20)
-    assert world.get("pods", "mapped-1")["status"]["phase"] == "Running"
+    assert world.get("pods", "p2")["status"]["phase"] == "Running"
+
+
+@pytest.mark.kube_cluster(NEWER)
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ((), ""),
+        (("p2",), ""),
+        (("p2", "work"), ""),
+        (("work",), ONE_AFTER_ANOTHER),
+        (("other",), ONE_AFTER_ANOTHER),
+    ],
+    ids=["nothing", "the pod", "the pod and a workload", "a workload", "another pod"],
+)
+async def test_a_claim_for_one_pod_is_refused_if_it_lists_anything_but_not_the_pod(
+    world: World, listed: tuple[str, ...], reason: str
+) -> None:
+    publish(world, [MAPPED])
+    world.claim()
+    world.pod("p1", "shared")
+    await world.passes(1)
+    world.cluster.pause("resourceclaim-controller")
+    world.api.delete("pods", "default", "p1")
+    pod = world.pod("p2", "shared", schedulingGates=[{"name": "example.com/wait"}])
+    known = {
+        "p2": {"resource": "pods", "name": "p2", "uid": pod["metadata"]["uid"]},
+        "other": {"resource": "pods", "name": "other", "uid": "other-uid"},
+        "work": WORKLOAD,
+    }
+    world.reserve(*(known[each] for each in listed))
+    world.api.patch("pods", "default", "p2", {"spec": {"schedulingGates": None}})
+    await world.passes(1)
+    assert reason in world.reason("p2")
+    assert bool(world.reason("p2")) is bool(reason)
 
 
 async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> None:

@@ -263,5 +263,7 @@ async def test_after_a_boot_a_pod_that_is_not_listed_any_more_does_not_start(wor
     assert (waiting["ready"], list(waiting["state"])) == (False, ["waiting"])
     world.cluster.resume("resourceclaim-controller")
     world.api.patch("resourceclaims", "default", "shared", {"metadata": {"labels": {"a": "b"}}})
-    await world.passes(1)
+    await world.passes(50)
+    assert world.get("pods", "p1")["status"]["containerStatuses"][0]["ready"] is False
+    await world.passes(40)
     assert world.get("pods", "p1")["status"]["containerStatuses"][0]["ready"] is True

@@ -349,6 +349,21 @@ async def test_a_cordoned_node_gets_no_pod_and_an_idle_claim_on_it_is_given_up(
 
 
 @pytest.mark.kube_cluster(HOLD)
+async def test_a_pod_that_fits_nowhere_by_itself_takes_no_claim_back(world: World) -> None:
+    """The claim is in nobody's way: no node is looked at that its allocation cannot reach."""
+    world.claim()
+    world.pod("p1", "shared")
+    await world.passes(1)
+    world.cluster.pause("resourceclaim-controller")
+    world.cluster.force_delete("default", "p1")
+    world.reserve()
+    world.pod("p2", "shared", nodeSelector={"no": "where"})
+    await world.passes(8)
+    assert (world.listed(), world.allocated()) == ([], True)
+    assert world.reason("p2").startswith("Unschedulable: 0/3 nodes are available: 3 node(s) didn't")
+
+
+@pytest.mark.kube_cluster(HOLD)
 async def test_a_hold_keeps_a_claim_on_its_cordoned_node(world: World) -> None:
     world.claim()
     world.pod("p1", "shared")

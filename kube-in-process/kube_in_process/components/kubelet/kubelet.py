@@ -7,8 +7,11 @@ Then it deletes the object with grace period 0.
 from __future__ import annotations
 
 from contextlib import suppress
+from random import Random
 
+from kube_in_process.components.drivers.driver import WITHDRAWN_AFTER, Drivers
 from kube_in_process.components.kubelet.admission import Admission
+from kube_in_process.components.kubelet.dra import DraManager, PrepareFailed, UnprepareFailed
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
     RETRY_SECONDS,
@@ -19,6 +22,7 @@ from kube_in_process.components.kubelet.sizes import (
     restarts,
 )
 from kube_in_process.components.kubelet.statuses import (
+    creating,
     failed,
     finished,
     rejected,
@@ -37,22 +41,10 @@ from kube_in_process.components.objects import (
     controller_of,
     deleting,
     key_of,
-    name,
-    namespace,
+    labels,
     uid,
 )
-from kube_in_process.components.pods import (
-    allocation_of,
-    claims_used,
-    ended,
-    group_name,
-    is_group,
-    node_name,
-    on_node,
-    phase,
-    pod_claims,
-    reserved_for,
-)
+from kube_in_process.components.pods import ended, node_name, on_node, phase, pod_claims
 from kube_in_process.errors import NotFound
 from kube_in_process.kinds.pod_requests import amounts
 from kube_in_process.objects import Object
@@ -65,10 +57,23 @@ EXIT_CODE = "kube-in-process/exit-code"
 PREPARE_FAILS = "kube-in-process/prepare-fails"
 """On a Node: the error with which its driver fails to prepare devices."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
+SYNC = (60.0, 90.0)
+"""Seconds until a kubelet looks again at a pod whose devices could not be prepared: least, most."""
+BACKOFF = (10.0, 15.0)
+"""Seconds until it tries again to end a pod whose devices could not be unprepared: least, most."""
+GRACE = 30.0
+"""``terminationGracePeriodSeconds`` of a pod that names none."""
+NO_SLICES = 13.0
+"""Seconds after the start of a kubelet in which the slices of its node are not published."""
 
 Task = tuple[str, str, str]
-"""('start', 'finish', 'restart', 'sandbox', 'resized' or 'stop', namespace, name), or ('resizes',
-'', name of a node)."""
+"""One of:
+
+- ('start', 'finish', 'restart', 'sandbox', 'resized' or 'stop', namespace, name) of a pod
+- ('gone', node, UID) of a pod whose object was deleted while its containers ran
+- ('resizes', '', node)
+- ('withdraw' or 'publish', driver, node): its slices
+"""
 
 
 class Kubelet(Component[Task]):
@@ -83,13 +88,16 @@ class Kubelet(Component[Task]):
         self._waiting: dict[str, set[str]] = {}
         """By node: the pods (UIDs) whose resize waits for room."""
         self._admission = Admission()
+        self.drivers = Drivers(context, self._driver_left)
+        self._dra = DraManager(context, self.drivers, self._read_claim)
+        self._rng = Random(f"kubelet {context.options.seed}")
+        self._graces: dict[str, float] = {}
+        """By UID: how long the containers of a pod go on whose object is gone, in seconds."""
         super().__init__(context)
 
     def watch(self) -> None:
         self.views["pods"].index("node", on_node)
-        self.views["pods"].index("waiting", self._waits_for)
         self.views["pods"].subscribe(self._pod_changed)
-        self.views["resourceclaims"].subscribe(self._claim_changed)
         self.views["nodes"].subscribe(self._node_changed)
 
     def lose(self, node: str) -> None:
@@ -99,14 +107,34 @@ class Kubelet(Component[Task]):
     def recover(self, node: str, *, rebooted: bool) -> None:
         """Connect the node again. After a reboot its containers are gone."""
         self.lost.pop(node, None)
+        if rebooted:
+            self._dra.boot(node)
+        for gone in self._dra.pods_on(node):
+            if gone in self._graces:
+                seconds = 0.0 if rebooted else self._graces[gone]
+                self.queue.add_after(("gone", node, gone), seconds)
         for pod in self.views["pods"].by("node", node):
             if rebooted and phase(pod) == "Running" and not deleting(pod):
                 self.queue.add(("sandbox", *key_of(pod)))
             else:
                 self._add(pod)
 
+    def restart(self, node: str) -> None:
+        """The process of a node's kubelet was restarted.
+
+        Containers run on, and what is prepared stays prepared. It looks at all pods at once. The
+        slices of the node are gone for 13 s, until the drivers have been registered again.
+        """
+        for each in list(self.views["resourceslices"].items()):
+            if each["spec"].get("nodeName") == node:
+                self.drivers[each["spec"]["driver"]].withdraw(node)
+                self.queue.add_after(("publish", each["spec"]["driver"], node), NO_SLICES)
+        for pod in self.views["pods"].by("node", node):
+            if phase(pod) == "Pending" or deleting(pod):
+                self._add(pod)
+
     def retry_waiting(self) -> None:
-        """Try again to start pods that wait, because something other than a claim has changed."""
+        """Try again to start pods that wait: feature gates of the kubelets have changed."""
         for pod in self.views["pods"].items():
             if node_name(pod) and phase(pod) == "Pending":
                 self._add(pod)
@@ -115,7 +143,16 @@ class Kubelet(Component[Task]):
         task, space, plain = key
         if task == "resizes":
             self._retry_resizes(plain)
-            return
+        elif task == "gone":
+            self._end_gone(space, plain)
+        elif task == "withdraw":
+            self._withdraw(space, plain)
+        elif task == "publish":
+            self.drivers[space].publish_again(plain)
+        else:
+            self._sync_pod(task, space, plain)
+
+    def _sync_pod(self, task: str, space: str, plain: str) -> None:
         pod = self.views["pods"].get(space, plain)
         if pod is None or node_name(pod) in self.lost:
             return
@@ -134,25 +171,9 @@ class Kubelet(Component[Task]):
 
     # Changes of objects
 
-    def _waits_for(self, pod: Object) -> tuple[str, ...]:
-        waits = phase(pod) == "Pending" or (phase(pod) == "Running" and waits_for_sandbox(pod))
-        if not node_name(pod) or not waits:
-            return ()
-        return claims_used(pod)
-
-    def _claim_changed(self, change: Change) -> None:
-        for pod in self.views["pods"].by("waiting", "/".join(change.key)):
-            task = "start" if phase(pod) == "Pending" else "sandbox"
-            self.queue.add_after((task, *key_of(pod)), self.context.timings.pod_start)
-
     def _node_changed(self, change: Change) -> None:
-        """Try again to prepare devices when the driver of a node works again."""
         if change.new is not None and self._has_waiting(change.key[1]):
             self._look_at_resizes(change.key[1])
-        before = annotations_of(change.old or change.object).get(PREPARE_FAILS)
-        if before and not annotations_of(change.object).get(PREPARE_FAILS):
-            for pod in self.views["pods"].by("node", change.key[1]):
-                self._add(pod)
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None or ended(change.new):
@@ -163,8 +184,16 @@ class Kubelet(Component[Task]):
             self._watch_resize(change.new)
         if change.new is None:
             self._restarts.pop(uid(change.object), None)
+            self._object_gone(change.object)
         elif node_name(change.new) and (change.old is None or _is_relevant(change.old, change.new)):
             self._add(change.new)
+
+    def _object_gone(self, pod: Object) -> None:
+        """The containers of a pod that was deleted by force go on until the end of its grace."""
+        if self._dra.uses(uid(pod)):
+            given = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
+            self._graces[uid(pod)] = 0.0 if phase(pod) == "Pending" else given
+            self.queue.add_after(("gone", node_name(pod), uid(pod)), self._graces[uid(pod)])
 
     def _add(self, pod: Object) -> None:
         timings = self.context.timings
@@ -192,11 +221,8 @@ class Kubelet(Component[Task]):
     def _start(self, pod: Object) -> None:
         if phase(pod) != "Pending" or deleting(pod) or not self._admitted(pod):
             return
-        missing = self._missing(pod) or self._unprepared(pod)
-        if missing:
-            self.event(pod, "Warning", PREPARE_FAILED, missing)
-            return
-        self._run(pod, self._restarts.get(uid(pod), 0))
+        if self._prepared(pod, "start"):
+            self._run(pod, self._restarts.get(uid(pod), 0))
 
     def _run(self, pod: Object, restarts: int) -> None:
         sizes = self._admission.sizes(pod)
@@ -216,42 +242,6 @@ class Kubelet(Component[Task]):
         self._status(pod, rejected(pod, self.context.now(), reason, message))
         return False
 
-    def _unprepared(self, pod: Object) -> str:
-        """The error of the node's driver, for a pod with claims; or ''."""
-        node = self.views["nodes"].get("", node_name(pod))
-        error = annotations_of(node).get(PREPARE_FAILS, "") if node is not None else ""
-        if not error or not any(each.claim for each in pod_claims(pod)):
-            return ""
-        return f"Failed to prepare dynamic resources: prepare dynamic resources: {error}"
-
-    def _missing(self, pod: Object) -> str:
-        """Why the devices of a pod cannot be prepared; '' if they can."""
-        for each in pod_claims(pod):
-            if each.claim == "":
-                continue
-            shown = f"{namespace(pod)}/{each.claim or each.template}"
-            claim = self.views["resourceclaims"].get(namespace(pod), each.claim or "")
-            if claim is None:
-                return f"failed to fetch ResourceClaim {shown}: not found"
-            if allocation_of(claim) is None:
-                return f"resource claim {shown} is not allocated"
-            if not self._may_use(pod, claim):
-                return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
-        return ""
-
-    def _may_use(self, pod: Object, claim: Object) -> bool:
-        """Whether the pod may use the claim. A group counts by name: pods do not know its UID."""
-        features = self.context.features
-        allocation = allocation_of(claim) or {}
-        if features.kubelet_reserved_for and allocation.get("reservedForAnyPod"):
-            return True
-        listed = reserved_for(claim)
-        if any(each["uid"] == uid(pod) for each in listed):
-            return True
-        if not features.kubelet_pod_groups or not group_name(pod):
-            return False
-        return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
-
     def _finish(self, pod: Object) -> None:
         if phase(pod) != "Running" or deleting(pod):
             return
@@ -260,28 +250,91 @@ class Kubelet(Component[Task]):
         if policy == "Always" or (policy == "OnFailure" and code):
             self._restart(pod)
             return
-        self._status(pod, finished(pod, self.context.now(), code, self._restarts.get(uid(pod), 0)))
+        if self._unprepared(pod, "finish"):
+            restarts = self._restarts.get(uid(pod), 0)
+            self._status(pod, finished(pod, self.context.now(), code, restarts))
 
     def _new_sandbox(self, pod: Object) -> None:
-        """After a reboot: check the claim's list again, as at the first start."""
-        missing = self._missing(pod)
-        if missing and phase(pod) == "Running" and not deleting(pod):
-            self.event(pod, "Warning", PREPARE_FAILED, missing)
-            self._status(pod, waiting(pod, self.context.now()))
-        else:
+        """After a reboot: prepare the claims again, as at the first start."""
+        if phase(pod) != "Running" or deleting(pod):
+            return
+        never = pod["spec"].get("restartPolicy", "Always") == "Never"
+        if never or self._prepared(pod, "sandbox"):
             self._restart(pod)
 
     def _restart(self, pod: Object) -> None:
         if phase(pod) != "Running" or deleting(pod):
             return
         if pod["spec"].get("restartPolicy", "Always") == "Never":
-            self._status(pod, failed(pod, self.context.now()))
+            if self._unprepared(pod, "restart"):
+                self._status(pod, failed(pod, self.context.now()))
             return
         self._restarts[uid(pod)] = self._restarts.get(uid(pod), 0) + 1
         self._run(pod, self._restarts[uid(pod)])
         seconds = self._run_seconds(pod)
         if seconds is not None:
             self.queue.add_after(("finish", *key_of(pod)), seconds)
+
+    # Devices
+
+    def _read_claim(self, space: str, plain: str) -> Object | None:
+        return self.api.find("resourceclaims", space, plain)
+
+    def _prepared(self, pod: Object, task: str) -> bool:
+        """Whether the pod's devices are prepared; if not, ``task`` is done again later."""
+        try:
+            self._check_node(pod)
+            wait = self._dra.prepare(pod)
+        except PrepareFailed as refusal:
+            text = f"Failed to prepare dynamic resources: prepare dynamic resources: {refusal}"
+            self.event(pod, "Warning", PREPARE_FAILED, text)
+            wait = self._rng.uniform(*SYNC)
+        if wait:
+            self.queue.add_after((task, *key_of(pod)), wait)
+            if not waits_for_sandbox(pod):
+                begun = creating if phase(pod) == "Pending" else waiting
+                self._status(pod, begun(pod, self.context.now()))
+        return not wait
+
+    def _check_node(self, pod: Object) -> None:
+        """Raises PrepareFailed where an annotation of the node says so."""
+        node = self.views["nodes"].get("", node_name(pod))
+        error = annotations_of(node).get(PREPARE_FAILS, "") if node is not None else ""
+        if error and any(each.claim for each in pod_claims(pod)):
+            raise PrepareFailed(error)
+
+    def _unprepared(self, pod: Object, task: str) -> bool:
+        """Whether the claims of a pod whose containers ended are unprepared; else as above."""
+        wait = self._unprepare(uid(pod))
+        if wait:
+            self.queue.add_after((task, *key_of(pod)), wait)
+        return not wait
+
+    def _unprepare(self, pod: str) -> float:
+        """Seconds until the kubelet has to look again; 0 if nothing is left to do."""
+        try:
+            return self._dra.unprepare(pod)
+        except UnprepareFailed:
+            return self._rng.uniform(*BACKOFF)
+
+    def _end_gone(self, node: str, pod: str) -> None:
+        if node in self.lost:
+            return
+        wait = self._unprepare(pod)
+        if wait:
+            self.queue.add_after(("gone", node, pod), wait)
+        else:
+            self._graces.pop(pod, None)
+
+    def _driver_left(self, driver: str, node: str) -> None:
+        self.queue.add_after(("withdraw", driver, node), WITHDRAWN_AFTER)
+
+    def _withdraw(self, driver: str, node: str) -> None:
+        left = self.drivers[driver].overdue(node)
+        if left > 0:
+            self.queue.add_after(("withdraw", driver, node), left)
+        elif left == 0:
+            self.drivers[driver].withdraw_all(node)
 
     # Resizes
 
@@ -337,7 +390,7 @@ class Kubelet(Component[Task]):
             self._look_at_resizes(node_name(pod))
 
     def _stop(self, pod: Object) -> None:
-        if not deleting(pod):
+        if not deleting(pod) or not self._unprepared(pod, "stop"):
             return
         if not ended(pod):
             # since Kubernetes 1.27, a pod that never started gets a terminal phase, too
@@ -352,7 +405,14 @@ class Kubelet(Component[Task]):
 
 
 def _is_relevant(old: Object, new: Object) -> bool:
-    """Whether the pod was bound, started, ended or marked for deletion."""
+    """Whether the pod was bound, started, ended or marked for deletion, or may start now.
+
+    A kubelet looks at a pod at once when somebody has changed its labels or annotations.
+    """
+    if phase(new) == "Pending" and (
+        labels(old) != labels(new) or annotations_of(old) != annotations_of(new)
+    ):
+        return True
     return (
         node_name(old) != node_name(new)
         or phase(old) != phase(new)

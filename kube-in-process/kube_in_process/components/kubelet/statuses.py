@@ -145,6 +145,15 @@ def waiting(pod: Object, now: str) -> Object:
     }
 
 
+def creating(pod: Object, now: str) -> Object:
+    """The pod is here, and its sandbox is not ready: ContainerCreating."""
+    found = waiting(pod, now)
+    started = (pod.get("status") or {}).get("startTime") or now
+    begun = _condition(pod, "Initialized", "True", now)
+    conditions = [found["conditions"][0], begun, *found["conditions"][1:]]
+    return {**found, "startTime": started, "hostIP": "10.0.0.1", "conditions": conditions}
+
+
 def waits_for_sandbox(pod: Object) -> bool:
     found = condition(pod, NO_SANDBOX)
     return found is not None and found["status"] == "False"

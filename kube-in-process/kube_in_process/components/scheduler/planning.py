@@ -12,7 +12,9 @@ from kube_in_process.components.pods import (
     allocation_of,
     ended,
     group_name,
+    is_group,
     pod_claims,
+    reserved_for,
 )
 from kube_in_process.components.rooms import Asked
 from kube_in_process.components.scheduler.binding import Plan, PlannedClaim
@@ -23,14 +25,14 @@ from kube_in_process.components.scheduler.readiness import is_given_up
 from kube_in_process.components.scheduler.rooms import Rooms, Scene
 from kube_in_process.components.scheduler.scoring import scores
 from kube_in_process.objects import Object
+from kube_in_process.options import Features
 from kube_in_process.runtime.component import Context
 from kube_in_process.runtime.views import Views
 
 Claims = tuple[PlannedClaim, ...]
 NOT_REACHED = "resourceclaim not available on the node"
 NO_DEVICES = "cannot allocate all claims"
-ANOTHER_POD = "resourceclaim with node allocatable resources is in use by another pod"
-"""The words are not those of a server: none that has the feature could be asked."""
+MAPPED = "node allocatable resource claim {} has a mapped device and cannot be shared across pods"
 
 
 class Wait(Exception):
@@ -175,7 +177,7 @@ class Planner:
         now = self._context.clock.now()
         given_up = [each.seen for each in claims if is_given_up(each.seen, now)]
         unusable: dict[str, Object] = {}
-        is_taken = any(self._is_taken(pod, each.seen) for each in claims)
+        taken = [each.seen for each in claims if self._is_taken(pod, each.seen)]
         fitting: list[Object] = []
         for node in scene.nodes:
             refusal = filters.check(node)
@@ -184,8 +186,8 @@ class Planner:
                 away += given_up
                 unusable |= {uid(claim): claim for claim in away}
                 refusal = Refusal((NOT_REACHED,)) if away else None
-            if refusal is None and is_taken:
-                refusal = Refusal((ANOTHER_POD,))
+            if refusal is None and taken:
+                refusal = Refusal((MAPPED.format(name(taken[0])),))
             if refusal is None:
                 fitting.append(node)
             else:
@@ -201,12 +203,17 @@ class Planner:
         raise Unschedulable(why, topics, claims, tuple(unusable.values()), search)
 
     def _is_taken(self, pod: Object, claim: Object) -> bool:
-        """Whether another pod is listed in a claim that only one may use, or is about to be."""
-        if not self._inventory.is_for_one_pod(claim):
+        """Whether a claim that only one pod may use lists anything, and not this pod.
+
+        An entry of any kind counts. So does a pod that is about to be listed.
+        """
+        features = self._context.features
+        if not features.mapped_devices or not self._inventory.is_for_one_pod(claim):
             return False
-        listed = (claim.get("status") or {}).get("reservedFor") or ()
-        users = {each["uid"] for each in listed if each["resource"] == "pods"}
-        return bool((users | self._commitments.assumed.keys()) - {uid(pod)})
+        listed = reserved_for(claim)
+        if any(_is_for(each, pod, features) for each in listed):
+            return False
+        return bool(listed or self._commitments.assumed.keys() - {uid(pod)})
 
     def _best_first(self, asked: Asked, fitting: list[Object], scene: Scene) -> list[Object]:
         """The nodes that fit, the best first; the nominated one is taken before all others.
@@ -232,6 +239,12 @@ def _topics(refusals: Iterable[Refusal], claims: Claims) -> tuple[str, ...]:
     of_pods = sorted({each.topic for each in refusals if each.topic})
     of_claims = (claim_topic(*key_of(each.seen)) for each in claims)
     return (NODES, DEVICES, *of_pods, *of_claims)
+
+
+def _is_for(reference: Object, pod: Object, features: Features) -> bool:
+    if features.scheduler_pod_groups and is_group(reference):
+        return bool(reference["name"] == group_name(pod))
+    return bool(reference["uid"] == uid(pod))
 
 
 def _reaches(claim: Object, node: Object) -> bool:

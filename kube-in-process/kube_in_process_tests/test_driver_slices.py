@@ -1,0 +1,186 @@
+"""What drivers publish: new generations, taints, and slices that go and come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kube_in_process.components.drivers.driver import Driver
+
+from .worlds import HOLD, World
+
+pytestmark = pytest.mark.kube_cluster(replace(HOLD, nodes=2, devices_per_node=2))
+
+GPU = "gpu.example.com"
+NODE = "node-0"
+
+
+def driver(world: World) -> Driver:
+    return world.cluster.driver(GPU)
+
+
+def slices(world: World, node: str = NODE) -> list[dict[str, Any]]:
+    return [x["spec"] for x in world.api.list("resourceslices") if x["spec"]["nodeName"] == node]
+
+
+def published(world: World, node: str = NODE) -> list[str]:
+    return [device["name"] for spec in slices(world, node) for device in spec.get("devices") or ()]
+
+
+def pods(world: World, *names: str) -> None:
+    for name in names:
+        world.pod(name, "shared", nodeSelector={"kubernetes.io/hostname": NODE})
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [["dev-1"], ["gpu-0", "gpu-1"], [], [f"part-{number}" for number in range(150)]],
+    ids=["fewer", "renamed", "none", "many"],
+)
+async def test_a_pool_is_published_anew_as_a_whole(world: World, devices: list[str]) -> None:
+    world.cluster.driver(GPU).publish(NODE, devices)
+    pools = [each["pool"] for each in slices(world)]
+    assert published(world) == devices
+    assert {(x["name"], x["generation"], x["resourceSliceCount"]) for x in pools} == {
+        (NODE, 2, len(pools))
+    }
+    assert published(world, "node-1") == ["dev-0", "dev-1"]
+    driver(world).publish(NODE, ["dev-0"])
+    assert (published(world), slices(world)[0]["pool"]["generation"]) == (["dev-0"], 3)
+
+
+async def test_a_device_that_is_only_named_keeps_its_attributes(world: World) -> None:
+    large = {"name": "dev-0", "attributes": {"model": {"string": "large"}}}
+    driver(world).publish(NODE, [large, "dev-1"])
+    driver(world).publish(NODE, ["dev-0"])
+    assert slices(world)[0]["devices"] == [large]
+
+
+async def test_another_driver_may_publish_devices_too(world: World) -> None:
+    world.cluster.driver("dra.net").publish(NODE, ["dra0"])
+    assert [each["driver"] for each in slices(world)] == ["dra.net", GPU]
+
+
+async def test_slices_are_withdrawn_when_the_driver_was_away_for_half_a_minute(
+    world: World,
+) -> None:
+    driver(world).away = True
+    await world.passes(29)
+    assert published(world) == ["dev-0", "dev-1"]
+    await world.passes(2)
+    assert (slices(world), slices(world, "node-1")) == ([], [])
+    driver(world).away = False
+    assert (published(world), published(world, "node-1")) == (["dev-0", "dev-1"],) * 2
+
+
+async def test_a_driver_that_is_away_shortly_withdraws_nothing(world: World) -> None:
+    driver(world).away = True
+    await world.passes(20)
+    driver(world).away = False
+    await world.passes(5)
+    driver(world).away = True
+    await world.passes(25)
+    assert published(world) == ["dev-0", "dev-1"]
+    await world.passes(6)
+    assert slices(world) == []
+
+
+async def test_a_driver_may_be_away_from_one_node(world: World) -> None:
+    driver(world).leave(NODE)
+    await world.passes(31)
+    assert (published(world), published(world, "node-1")) == ([], ["dev-0", "dev-1"])
+    driver(world).come_back(NODE)
+    assert published(world) == ["dev-0", "dev-1"]
+
+
+@pytest.mark.parametrize("seconds", [5, 40])
+async def test_a_driver_comes_back_with_other_devices(world: World, seconds: int) -> None:
+    driver(world).away = True
+    await world.passes(seconds)
+    driver(world).publish(NODE, ["dev-1"])
+    assert published(world) == (["dev-0", "dev-1"] if seconds == 5 else [])
+    driver(world).away = False
+    pool = {"name": NODE, "generation": 2, "resourceSliceCount": 1}
+    assert (published(world), slices(world)[0]["pool"]) == (["dev-1"], pool)
+
+
+async def test_a_restarted_kubelet_takes_the_slices_away_for_13_seconds(world: World) -> None:
+    world.claim()
+    pods(world, "p1")
+    await world.passes(1)
+    world.cluster.kubelet.restart(NODE)
+    await world.passes(12.5)
+    assert (slices(world), published(world, "node-1")) == ([], ["dev-0", "dev-1"])
+    assert (world.phases(), world.allocated()) == (["Running"], True)
+    await world.passes(1)
+    assert (published(world), slices(world)[0]["pool"]["generation"]) == (["dev-0", "dev-1"], 1)
+    assert [each.verb for each in driver(world).calls] == ["prepare"]
+
+
+async def test_a_driver_prepares_while_its_slices_are_withdrawn(world: World) -> None:
+    world.claim()
+    world.cluster.pause("kubelet")
+    pods(world, "p1")
+    await world.passes(1)
+    driver(world).withdraw(NODE)
+    world.cluster.resume("kubelet")
+    await world.passes(1)
+    assert (world.phases(), slices(world)) == (["Running"], [])
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+async def test_a_taint_keeps_the_next_claim_off_a_device(world: World, effect: str) -> None:
+    driver(world).taint(NODE, "dev-0", "xid", effect)
+    world.claim()
+    pods(world, "p1")
+    await world.passes(1)
+    assert (world.devices(), slices(world)[0]["pool"]["generation"]) == (["node-0/dev-1"], 1)
+    driver(world).untaint(NODE, "dev-0", "xid")
+    assert slices(world)[0]["devices"] == [{"name": "dev-0"}, {"name": "dev-1"}]
+
+
+@pytest.mark.parametrize(("effect", "left"), [("NoSchedule", 1), ("NoExecute", 0)])
+async def test_a_noexecute_taint_evicts_the_pods_of_the_device(
+    world: World, effect: str, left: int
+) -> None:
+    world.claim()
+    pods(world, "p1")
+    await world.passes(1)
+    driver(world).taint(NODE, "dev-0", "xid", effect)
+    await world.passes(2)
+    assert len(world.pods()) == left
+
+
+async def test_nobody_taints_a_device_that_is_not_there(world: World) -> None:
+    with pytest.raises(KeyError, match="no device gpu-7 on node-0"):
+        driver(world).taint(NODE, "gpu-7", "xid")
+
+
+async def test_a_driver_may_hide_the_devices_in_use(world: World) -> None:
+    driver(world).hides_used_devices = True
+    world.claim()
+    pods(world, "p1", "p2")
+    await world.passes(1)
+    assert (world.devices(), published(world)) == (["node-0/dev-0"], ["dev-1"])
+    driver(world).taint(NODE, "dev-0", "xid")
+    driver(world).publish(NODE, ["dev-0", "dev-1", "dev-2"])
+    assert published(world) == ["dev-1", "dev-2"]
+    for name in ("p1", "p2"):
+        world.api.delete("pods", "default", name)
+    await world.passes(1)
+    (found,) = slices(world)
+    assert [each["name"] for each in found["devices"]] == ["dev-0", "dev-1", "dev-2"]
+    assert [each["key"] for each in found["devices"][0]["taints"]] == ["xid"]
+
+
+async def test_a_hidden_device_is_prepared_again(world: World) -> None:
+    """It is not published, and still the driver has it."""
+    driver(world).hides_used_devices = True
+    world.claim()
+    pods(world, "p1")
+    await world.passes(1)
+    world.cluster.lose_node(NODE)
+    world.cluster.reboot_node(NODE)
+    await world.passes(1)
+    assert [(each.verb, each.error) for each in driver(world).calls] == [("prepare", "")] * 2

@@ -1,0 +1,399 @@
+"""Drivers prepare and unprepare claims for kubelets, each with its habits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kube_in_process.components.drivers.driver import Driver
+
+from .worlds import HOLD, WORKLOAD, World
+
+pytestmark = pytest.mark.kube_cluster(HOLD)
+
+GPU = "gpu.example.com"
+NODE = "node-0"
+STARTS, STOPS = 0.5, 0.5
+"""Seconds in which a pod is certainly started, or stopped, where no driver is slow."""
+
+
+def driver(world: World) -> Driver:
+    return world.cluster.driver(GPU)
+
+
+def verbs(world: World) -> list[str]:
+    """The calls with their answers, oldest first."""
+    calls = world.cluster.drivers[GPU].calls
+    return [f"{each.verb}: {each.error}" if each.error else each.verb for each in calls]
+
+
+def pod(world: World, name: str = "p1", **spec: Any) -> None:
+    world.pod(name, "shared", nodeSelector={"kubernetes.io/hostname": NODE}, **spec)
+
+
+def status(world: World, name: str = "p1") -> dict[str, Any]:
+    found: dict[str, Any] = world.get("pods", name)["status"]
+    return found
+
+
+def sandbox(world: World, name: str = "p1") -> tuple[str, str]:
+    """Phase, and the condition PodReadyToStartContainers."""
+    found = status(world, name)
+    (ready,) = [x for x in found["conditions"] if x["type"] == "PodReadyToStartContainers"]
+    return found["phase"], ready["status"]
+
+
+def delete(world: World, name: str = "p1") -> None:
+    world.api.delete("pods", "default", name)
+
+
+def refusals(world: World) -> list[str]:
+    head = "Failed to prepare dynamic resources: prepare dynamic resources: "
+    found = world.events("FailedPrepareDynamicResources")
+    assert all(each.startswith(head) for each in found)
+    return [each.removeprefix(head) for each in found]
+
+
+def refused(text: str) -> str:
+    return f"NodePrepareResources failed for ResourceClaim shared: {text}"
+
+
+async def begun(world: World) -> None:
+    """A pod runs with the claim."""
+    world.claim()
+    pod(world)
+    await world.passes(STARTS)
+    assert status(world)["phase"] == "Running"
+
+
+async def test_a_claim_is_prepared_for_its_first_pod_on_a_node_and_unprepared_after_the_last(
+    world: World,
+) -> None:
+    await begun(world)
+    pod(world, "p2")
+    await world.passes(STARTS)
+    assert verbs(world) == ["prepare"]
+    delete(world)
+    await world.passes(STOPS)
+    assert (verbs(world), driver(world).prepared) == (["prepare"], [("default/shared", NODE)])
+    delete(world, "p2")
+    await world.passes(STOPS)
+    assert (verbs(world), driver(world).prepared) == (["prepare", "unprepare"], [])
+
+
+async def test_a_call_tells_its_claim_its_node_and_its_times(world: World) -> None:
+    driver(world).prepare_seconds = 4.0
+    world.claim()
+    pod(world)
+    await world.passes(5)
+    (call,) = driver(world).calls
+    claim = world.get("resourceclaims", "shared")
+    named = (call.verb, call.claim, call.uid, call.node, call.error)
+    assert named == ("prepare", "default/shared", claim["metadata"]["uid"], NODE, "")
+    assert (call.time - call.asked, call.time <= world.cluster.clock.monotonic()) == (4.0, True)
+
+
+async def test_what_is_listed_does_not_keep_a_claim_prepared(world: World) -> None:
+    await begun(world)
+    reference = world.get("resourceclaims", "shared")["status"]["reservedFor"]
+    world.reserve(*reference, WORKLOAD)
+    delete(world)
+    await world.passes(STOPS)
+    assert (world.listed(), driver(world).prepared) == (["work"], [])
+
+
+async def test_a_claim_is_unprepared_when_its_containers_have_ended_by_themselves(
+    world: World,
+) -> None:
+    driver(world).unprepare_seconds = 5.0
+    world.claim()
+    pod(
+        world, restartPolicy="Never", metadata={"annotations": {"kube-in-process/run-seconds": "2"}}
+    )
+    await world.passes(5)
+    assert status(world)["phase"] == "Running"
+    await world.passes(5)
+    assert (status(world)["phase"], verbs(world)) == ("Succeeded", ["prepare", "unprepare"])
+
+
+REFUSING: list[tuple[str, Callable[[World], None], str, list[str]]] = [
+    (
+        "one that wants one pod, beside a reference that is no pod",
+        lambda world: setattr(driver(world), "wants_one_pod", True),
+        refused("driver only supports one pod per claim, got 2"),
+        ["prepare: driver only supports one pod per claim, got 2", "prepare"],
+    ),
+    (
+        "one that refuses everything",
+        lambda world: setattr(driver(world), "refuses", "no power"),
+        refused("no power"),
+        ["prepare: no power", "prepare"],
+    ),
+    (
+        "one that is not there",
+        lambda world: setattr(driver(world), "away", True),
+        f"DRA driver {GPU} is not registered",
+        ["prepare"],
+    ),
+    (
+        "one that is not on the node",
+        lambda world: driver(world).leave(NODE),
+        f"DRA driver {GPU} is not registered",
+        ["prepare"],
+    ),
+    (
+        "one that does not offer the device any more",
+        lambda world: driver(world).publish(NODE, ["dev-1", "dev-2", "dev-3"]),
+        refused("prepare failed: requested device is not allocatable: dev-0"),
+        ["prepare: prepare failed: requested device is not allocatable: dev-0", "prepare"],
+    ),
+]
+
+
+def mend(world: World) -> None:
+    found = driver(world)
+    found.wants_one_pod, found.refuses = False, ""
+    found.come_back()
+    found.publish(NODE, ["dev-0", "dev-1", "dev-2", "dev-3"])
+
+
+@pytest.mark.parametrize(
+    ("break_it", "text", "calls"), [each[1:] for each in REFUSING], ids=[x[0] for x in REFUSING]
+)
+async def test_a_kubelet_asks_a_driver_again_at_its_next_sync(
+    world: World, break_it: Callable[[World], None], text: str, calls: list[str]
+) -> None:
+    await held(world)
+    break_it(world)
+    pod(world)
+    await world.passes(STARTS)
+    assert (sandbox(world), refusals(world)) == (("Pending", "False"), [text])
+    waiting = status(world)["containerStatuses"][0]["state"]["waiting"]
+    assert waiting == {"reason": "ContainerCreating"}
+    mend(world)
+    # a change of the claim is no reason for a kubelet to look again
+    world.api.patch("resourceclaims", "default", "shared", {"metadata": {"labels": {"a": "b"}}})
+    await world.passes(59)
+    assert sandbox(world) == ("Pending", "False")
+    before = status(world)["conditions"]
+    await world.passes(31)
+    assert (sandbox(world), verbs(world)) == (("Running", "True"), calls)
+    assert status(world)["conditions"][0]["lastTransitionTime"] > before[0]["lastTransitionTime"]
+
+
+async def held(world: World) -> None:
+    """The claim is allocated, and lists a workload and no pod."""
+    await begun(world)
+    reference = world.get("resourceclaims", "shared")["status"]["reservedFor"]
+    world.reserve(*reference, WORKLOAD)
+    delete(world)
+    await world.passes(STOPS)
+    driver(world).calls.clear()
+
+
+async def test_a_driver_that_wants_one_pod_takes_a_list_of_that_pod(world: World) -> None:
+    driver(world).wants_one_pod = True
+    await held(world)
+    world.reserve()
+    pod(world)
+    await world.passes(STARTS)
+    pod(world, "p2")
+    await world.passes(STARTS)
+    # the second pod finds the claim prepared, so the driver does not see the list of two
+    assert (world.phases(), world.listed()) == (["Running"] * 2, ["p1", "p2"])
+
+
+async def test_a_pod_that_is_not_listed_waits_for_the_next_sync_also_when_it_is_listed(
+    world: World,
+) -> None:
+    await held(world)
+    world.cluster.pause("resourceclaim-controller")
+    world.pod("p1", "shared", nodeName=NODE)
+    await world.passes(STARTS)
+    mine = world.get("pods", "p1")["metadata"]["uid"]
+    claim = world.get("resourceclaims", "shared")["metadata"]["uid"]
+    text = f"pod p1 ({mine}) is not allowed to use ResourceClaim shared ({claim})"
+    assert (refusals(world), verbs(world)) == ([text], [])
+    world.reserve(WORKLOAD, {"resource": "pods", "name": "p1", "uid": mine})
+    await world.passes(50)
+    assert sandbox(world) == ("Pending", "False")
+    await world.passes(40)
+    assert sandbox(world) == ("Running", "True")
+
+
+async def test_a_kubelet_reads_the_claim_from_the_server(world: World) -> None:
+    """Its own view may be late: the list that counts is that of the moment."""
+    driver(world).wants_one_pod = True
+    await held(world)
+    world.cluster.kubelet.views.set_lag(5.0, "resourceclaims")
+    world.reserve()
+    pod(world)
+    await world.passes(STARTS)
+    assert sandbox(world) == ("Running", "True")
+
+
+async def test_a_refused_pod_that_is_deleted_goes(world: World) -> None:
+    driver(world).refuses = "no power"
+    world.claim()
+    pod(world)
+    await world.passes(STARTS)
+    delete(world)
+    await world.passes(STOPS)
+    assert (world.pods(), verbs(world)) == ([], ["prepare: no power", "unprepare"])
+
+
+async def test_a_pod_that_goes_while_its_devices_are_prepared_waits_for_the_answer(
+    world: World,
+) -> None:
+    driver(world).prepare_seconds = 20.0
+    world.claim()
+    pod(world)
+    await world.passes(5)
+    assert sandbox(world) == ("Pending", "False")
+    delete(world)
+    await world.passes(10)
+    assert (len(world.pods()), world.allocated(), verbs(world)) == (1, True, [])
+    await world.passes(10)
+    assert (world.pods(), verbs(world)) == ([], ["prepare", "unprepare"])
+
+
+async def test_two_pods_wait_for_one_slow_prepare(world: World) -> None:
+    driver(world).prepare_seconds = 20.0
+    world.claim()
+    for name in ("p1", "p2"):
+        pod(world, name)
+    await world.passes(19)
+    assert world.phases() == ["Pending"] * 2
+    await world.passes(2)
+    assert (world.phases(), verbs(world)) == (["Running"] * 2, ["prepare"])
+
+
+async def test_a_pod_waits_while_its_claim_is_unprepared_for_another_one(world: World) -> None:
+    await begun(world)
+    world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], WORKLOAD)
+    driver(world).unprepare_seconds = 10.0
+    delete(world)
+    await world.passes(1)
+    pod(world, "p2")
+    await world.passes(5)
+    assert status(world, "p2")["phase"] == "Pending"
+    await world.passes(6)
+    assert status(world, "p2")["phase"] == "Running"
+    assert verbs(world) == ["prepare", "unprepare", "prepare"]
+
+
+KEEPING: list[tuple[str, Callable[[Driver], None], Callable[[Driver], None]]] = [
+    (
+        "refuses",
+        lambda driver: setattr(driver, "refuses_unprepare", "the device does not answer"),
+        lambda driver: setattr(driver, "refuses_unprepare", ""),
+    ),
+    (
+        "is away",
+        lambda driver: setattr(driver, "away", True),
+        lambda driver: setattr(driver, "away", False),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "mend_it"), [each[1:] for each in KEEPING], ids=[each[0] for each in KEEPING]
+)
+async def test_a_deleted_pod_stays_until_its_driver_has_unprepared_its_claim(
+    world: World, break_it: Callable[[Driver], None], mend_it: Callable[[Driver], None]
+) -> None:
+    await begun(world)
+    break_it(driver(world))
+    delete(world)
+    await world.passes(120)
+    assert (status(world)["phase"], world.allocated()) == ("Running", True)
+    mend_it(driver(world))
+    await world.passes(15)
+    assert (world.pods(), world.allocated(), driver(world).prepared) == ([], False, [])
+
+
+@pytest.mark.parametrize(("grace", "seconds"), [(None, 30), (7, 7), (0, 0)])
+async def test_the_containers_of_a_pod_that_was_deleted_by_force_go_on_for_its_grace(
+    world: World, grace: int | None, seconds: int
+) -> None:
+    world.claim()
+    pod(world, **({} if grace is None else {"terminationGracePeriodSeconds": grace}))
+    await world.passes(STARTS)
+    deleted = world.cluster.clock.monotonic()
+    world.cluster.force_delete("default", "p1")
+    await world.passes(60)
+    last = driver(world).calls[-1]
+    assert (last.verb, round(last.time - deleted)) == ("unprepare", seconds)
+
+
+async def test_a_driver_that_is_away_unprepares_what_was_left_when_it_is_back(
+    world: World,
+) -> None:
+    await begun(world)
+    driver(world).away = True
+    world.cluster.force_delete("default", "p1")
+    await world.passes(160)
+    assert (world.pods(), driver(world).prepared) == ([], [("default/shared", NODE)])
+    driver(world).away = False
+    await world.passes(15)
+    assert driver(world).prepared == []
+
+
+async def test_a_new_claim_of_an_old_name_waits_until_the_old_one_is_unprepared(
+    world: World,
+) -> None:
+    await begun(world)
+    old = world.get("resourceclaims", "shared")["metadata"]["uid"]
+    world.cluster.force_delete("default", "p1")
+    world.api.delete("resourceclaims", "default", "shared")
+    await world.passes(2)
+    await_new = f"old ResourceClaim with same name shared and different UID {old} still exists"
+    world.claim()
+    pod(world)
+    await world.passes(2)
+    assert refusals(world) == [f"{await_new} (previous pod force-deleted?!)"]
+    await world.passes(90)
+    assert verbs(world) == ["prepare", "unprepare", "prepare"]
+
+
+@pytest.mark.parametrize(
+    ("rebooted", "calls"),
+    [(False, ["prepare"]), (True, ["prepare", "prepare"])],
+    ids=["cut off", "rebooted"],
+)
+async def test_only_a_reboot_makes_a_kubelet_prepare_again(
+    world: World, rebooted: bool, calls: list[str]
+) -> None:
+    await begun(world)
+    world.cluster.lose_node(NODE)
+    (world.cluster.reboot_node if rebooted else world.cluster.restore_node)(NODE)
+    await world.passes(1)
+    assert (verbs(world), status(world)["phase"]) == (calls, "Running")
+
+
+@pytest.mark.parametrize(("rebooted", "seconds"), [(False, 30), (True, 0)])
+async def test_what_was_deleted_while_a_node_was_lost_ends_when_it_is_back(
+    world: World, rebooted: bool, seconds: int
+) -> None:
+    await begun(world)
+    world.cluster.lose_node(NODE)
+    world.cluster.force_delete("default", "p1")
+    await world.passes(100)
+    assert verbs(world) == ["prepare"]
+    back = world.cluster.clock.monotonic()
+    (world.cluster.reboot_node if rebooted else world.cluster.restore_node)(NODE)
+    await world.passes(60)
+    last = driver(world).calls[-1]
+    assert (last.verb, round(last.time - back)) == ("unprepare", seconds)
+
+
+async def test_a_restarted_kubelet_looks_at_waiting_pods_at_once(world: World) -> None:
+    driver(world).refuses = "no power"
+    world.claim()
+    pod(world)
+    await world.passes(STARTS)
+    driver(world).refuses = ""
+    world.cluster.kubelet.restart(NODE)
+    await world.passes(STARTS)
+    assert sandbox(world) == ("Running", "True")
