@@ -71,6 +71,9 @@ class Witness:
     """Seconds for which a vanished pod counts if no reservation names a grace."""
     late: float = 0.0
     """Seconds by which this history may be late: 0 for one that the server itself writes."""
+    one_pod_drivers: Collection[str] = frozenset()
+    """Drivers that want one pod in the list: an allocated claim of theirs may rest with an empty
+    list, while a reservation answers for it."""
     violations: list[Violation] = field(default_factory=list)
     writes: Counter[Key] = field(default_factory=Counter)
     """Per claim: the number of claimctl's writes."""
@@ -169,7 +172,10 @@ class Witness:
             return
         reservations = world.reservations_of((revision.namespace, revision.name))
         lists_no_pods = any(one.status.dialect == "native" for one in reservations)
-        if _emptied(before, after) and not lists_no_pods:
+        rests = bool(reservations) and any(
+            each.driver in self.one_pod_drivers for each in before.devices
+        )
+        if _emptied(before, after) and not lists_no_pods and not rests:
             self._accuse(EMPTIED, revision, revision.name, ["-"], "left allocated to nobody by")
         key = (revision.namespace, revision.name)
         to_finish = key in self.unfinished or key in self.fenced

@@ -117,9 +117,14 @@ class Site(Protocol):
         ...
 
 
-def accused(history: Iterable[Revision], users: frozenset[str], grace: float = 0.0) -> list[Any]:
+def accused(
+    history: Iterable[Revision],
+    users: frozenset[str],
+    grace: float = 0.0,
+    one_pod_drivers: frozenset[str] = frozenset(),
+) -> list[Any]:
     """The violations by claimctl's users that the witness finds in a history."""
-    witness, world = Witness(users, grace), World()
+    witness, world = Witness(users, grace, one_pod_drivers=one_pod_drivers), World()
     world.listen(witness.notice)
     world.read(history)
     return witness.violations

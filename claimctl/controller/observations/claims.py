@@ -221,7 +221,8 @@ class Memories:
             observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
-        if (observed := self._claims.get(key)) is not None:
+        """Note a written list. A late hold empties the list after each last pod: no fight."""
+        if references and (observed := self._claims.get(key)) is not None:
             content = tuple(sorted(references, key=lambda reference: reference.uid))
             observed.writes.append((self._clock.monotonic(), content))
 

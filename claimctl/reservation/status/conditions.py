@@ -167,11 +167,11 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
     if reason is None:
         assert retention.reference is not None
         reason, message = Reason.RESERVED, f"held for {describe(retention.reference)}"
-        if snapshot.late is not None:
-            reason, message = snapshot.late, f"{message}; {_ADVICE[snapshot.late]}"
         # in this dialect, the pods could share the claim by a PodGroup
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
-        if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
+        if snapshot.late is not None:
+            reason, message = snapshot.late, f"{message}; {_ADVICE[snapshot.late]}"
+        elif may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)

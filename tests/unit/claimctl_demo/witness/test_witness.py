@@ -16,7 +16,16 @@ from claimctl_demo.witness.witness import (
     WROTE_NOTHING,
     Violation,
 )
-from tests.unit.claimctl_demo.witness.past import ALLOCATED, KCM, OWN, US, Past, held, rules
+from tests.unit.claimctl_demo.witness.past import (
+    ALLOCATED,
+    KCM,
+    OWN,
+    US,
+    Past,
+    held,
+    reserved,
+    rules,
+)
 
 
 def test_a_life_as_it_should_be_has_no_violation() -> None:
@@ -110,6 +119,19 @@ def test_leaving_an_allocation_to_nobody() -> None:
     assert rules(Past().claim(ALLOCATED).claim(held(OWN), by=US).claim(ALLOCATED, by=US)) == [
         EMPTIED
     ]
+
+
+def test_a_claim_of_a_driver_that_wants_one_pod_may_rest_while_a_reservation_names_it() -> None:
+    of_driver = {"allocation": {"devices": {"results": [{"driver": "nic", "device": "gpu-0"}]}}}
+
+    def past(made: Past, driver: str) -> list[str]:
+        made.witness.one_pod_drivers = {driver}
+        hold = {**of_driver, "reservedFor": [OWN]}
+        return rules(made.claim(of_driver).claim(hold, by=US).claim(of_driver, by=US))
+
+    assert past(reserved(Past(), 0), "nic") == []
+    assert past(Past(), "nic") == [EMPTIED]
+    assert past(reserved(Past(), 0), "gpu") == [EMPTIED]
 
 
 def test_binding_a_pod_to_what_claimctl_has_deallocated() -> None:
