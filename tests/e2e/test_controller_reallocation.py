@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 from kube_in_process.options import ClusterOptions, Timings
 
+from claimctl.kube.discovery import look
+from claimctl.wire.meta import find_condition
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
     PODS,
+    RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, NewStage, Stage
+from tests.e2e.harness import (
+    DEVICE_CLASS,
+    HOLD_134,
+    HOLD_136,
+    NATIVE,
+    PODGROUP_136,
+    NewStage,
+    Stage,
+)
 
 GRACE = 20
 """forceDeletedPodGraceSeconds: pods of a lost node are ghosts first."""
@@ -129,3 +142,107 @@ async def _reserved(stage: Stage, *, shared: bool, replicas: int = 2, **spec: An
     await stage.create(DEPLOYMENTS, manifests.in_group(workload) if shared else workload)
     await stage.until_running(replicas)
     await stage.until_condition("Reserved", "True", "Reserved")
+
+
+HOLD_132 = replace(HOLD_134, kubernetes_version=(1, 32))
+HOLD_135 = replace(HOLD_134, kubernetes_version=(1, 35))
+SOON = 2.0
+"""Seconds from a pod's creation until it runs elsewhere; without claimctl they are the same."""
+
+
+async def drained(stage: Stage, node: str) -> None:
+    """Close the node, and evict its pod."""
+    await stage.cordon(node)
+    await stage.delete(PODS, (await stage.running())[0].metadata.name)
+
+
+async def closed_at_0(stage: Stage, node: str) -> None:
+    await _scale(stage, 0)
+    await stage.cordon(node)
+    await _scale(stage, 1)
+
+
+async def deleted_at_0(stage: Stage, node: str) -> None:
+    await _scale(stage, 0)
+    await stage.site.delete_node(node)
+    await _scale(stage, 1)
+
+
+@pytest.mark.parametrize("way", [drained, closed_at_0, deleted_at_0])
+@pytest.mark.parametrize(
+    "options", [HOLD_132, HOLD_134, HOLD_135, HOLD_136], ids=["1.32", "1.34", "1.35", "1.36"]
+)
+async def test_a_pod_whose_node_is_missing_runs_elsewhere_at_once(
+    new_stage: NewStage, options: ClusterOptions, way: Callable[[Stage, str], Awaitable[None]]
+) -> None:
+    """With the default settings: nothing passes by waiting."""
+    async with new_stage(replace(options, nodes=2)) as stage:
+        served = await look(stage.client)
+        await stage.started()
+        claim = manifests.claim()
+        if served.claims[0] == "v1beta1":
+            # this version has no field between a request and its class
+            claim["spec"]["devices"]["requests"] = [
+                {"name": "gpu", "deviceClassName": DEVICE_CLASS}
+            ]
+        await stage.create(RESOURCECLAIMS, claim)
+        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        node = (await stage.running())[0].spec.node_name
+        await way(stage, node)
+
+        async def moved() -> bool:
+            return [pod for pod in await stage.running() if pod.spec.node_name != node] != []
+
+        await stage.until(moved, "the pod runs elsewhere", within=60)
+        (pod,) = await stage.running()
+        assert (_started(pod) - _created(pod)).total_seconds() <= SOON * stage.site.patience
+
+
+@pytest.mark.parametrize("seconds", [20.0])
+@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+async def test_an_obstacle_that_passes_costs_no_device(
+    new_stage: NewStage, options: ClusterOptions, seconds: float
+) -> None:
+    """The node is not ready for a while, as the taints of the node lifecycle controller say."""
+    async with new_stage(replace(options, nodes=2)) as stage:
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+        await stage.until_running(1)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        node = (await stage.running())[0].spec.node_name
+        given = (await stage.claim()).status.allocation
+        await _scale(stage, 0)
+        key = "node.kubernetes.io/not-ready"
+        taints = [{"key": key, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+        await stage.site.patch_node(node, {"spec": {"taints": taints}})
+        await _scale(stage, 1)
+        await stage.quiet(seconds)
+        await stage.site.patch_node(node, {"spec": {"taints": []}})
+        await stage.until_running(1)
+        assert (await stage.claim()).status.allocation == given
+
+
+async def _scale(stage: Stage, replicas: int) -> None:
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
+
+    async def gone() -> bool:
+        return not await stage.running()
+
+    if not replicas:
+        await stage.until(gone, "the pods are gone")
+
+
+def _created(pod: Pod) -> datetime:
+    assert pod.metadata.creation_timestamp is not None
+    return pod.metadata.creation_timestamp
+
+
+def _started(pod: Pod) -> datetime:
+    """When the pod's sandbox was ready."""
+    ready = find_condition(pod.status.conditions, "PodReadyToStartContainers")
+    assert ready is not None
+    assert ready.last_transition_time is not None
+    return ready.last_transition_time
