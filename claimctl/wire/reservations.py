@@ -113,7 +113,8 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     or null: until signs of life of its node show that the kubelet has ended the containers."""
     reallocate_timeout_seconds: Seconds | None = 60
     """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
-    claimctl releases the claim, so that it can be allocated anew. null means never.
+    claimctl releases the claim, so that it can be allocated anew. It does so at once where the node
+    of the devices is cordoned, tainted or gone. null means never.
     (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
     in a merge patch, null removes the field, and the default comes back.)"""
 
