@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from claimctl.cli.errors import UsageError
-from claimctl.cli.objects import CLAIM, parse
+from claimctl.cli.objects import CLAIM, object_name, parse
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -36,6 +36,11 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
     for value in values or ():
         namespace_name(value)
     return values
+
+
+def driver_names(values: list[str] | None) -> list[str] | None:
+    """Check names of DRA drivers: they are DNS names."""
+    return [object_name(value) for value in values] if values is not None else None
 
 
 def label_selector(text: str) -> str:

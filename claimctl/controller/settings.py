@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.releases import FROM_1_34, FROM_1_36, FROM_1_38, Release
-
-DriverName = Annotated[
-    str,
-    Field(
-        max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-    ),
-]
-"""The name of a DRA driver: a DNS subdomain of at most 63 characters, as in ResourceSlices."""
 
 
 class BadSettings(Exception):
@@ -47,7 +39,7 @@ class Settings(BaseModel):
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
-    one_pod_drivers: frozenset[DriverName] = frozenset()
+    one_pod_drivers: frozenset[str] = frozenset()
     """Drivers that want one pod in a claim's list, besides those that claimctl knows."""
     list_ahead: bool = True
     crowd: int = Field(default=50, ge=0)

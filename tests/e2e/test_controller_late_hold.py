@@ -19,7 +19,7 @@ from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, PODGROUP_136, NewSt
 
 LIVES = int(os.environ.get("LIVES", "5"))
 DRIVER = "gpu.example.com"
-KNOWN = {"one_pod_drivers": frozenset({DRIVER})}
+KNOWN: dict[str, Any] = {"one_pod_drivers": frozenset({DRIVER})}
 CLUSTERS = {"1.34": HOLD_134, "1.36": HOLD_136, "1.36, PodGroups served": PODGROUP_136}
 AWAY_SECONDS = 30.0
 

@@ -17,6 +17,7 @@ from claimctl.cli.options import (
     AsOption,
     ContextOption,
     KubeconfigOption,
+    driver_names,
     named,
     namespace_names,
     switch,
@@ -106,6 +107,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "DRA driver that wants one pod in the list of a claim, so that a hold may not stand "
             "beside a pod that starts; may be repeated. claimctl knows some, and finds out others.",
             "none besides those that claimctl knows",
+            check=driver_names,
         ),
     ] = None,
     list_ahead: Annotated[

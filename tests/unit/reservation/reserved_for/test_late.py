@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.controller.caches.informers import special_devices
+from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.pods import DISRUPTED
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
@@ -59,7 +60,7 @@ def lists(on: Stage, seconds: float = 1.0) -> list[tuple[str, ...]]:
     return [
         tuple(entry.name for entry in write.reserved_for)
         for write in on.settle(seconds=seconds)
-        if hasattr(write, "reserved_for")
+        if isinstance(write, WriteList)
     ]
 
 
@@ -230,7 +231,7 @@ def test_no_pod_starts_beside_an_entry_of_claimctl(
     starting = [e for e in entries if e.uid in alive and not alive[e.uid].metadata.deleting]
     assert not starting or all(entry.resource == "pods" for entry in entries)
     assert on.claim.status.allocation is not None
-    assert [write for write in on.settle(seconds=60) if hasattr(write, "reserved_for")] == []
+    assert lists(on, 60) == []
 
 
 def test_the_rule_is_a_matter_of_the_claim_and_not_of_the_cluster() -> None:
