@@ -356,7 +356,8 @@ async def test_the_containers_of_a_pod_that_was_deleted_by_force_go_on_for_its_g
 ) -> None:
     """Also if another client, such as PodGC, has set the phase before."""
     world.claim()
-    pod(world, **({} if grace is None else {"terminationGracePeriodSeconds": grace}))
+    given: dict[str, Any] = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    pod(world, **given)
     await world.passes(STARTS)
     world.api.patch("pods", "default", "p1", {"status": {"phase": phase}}, "status")
     deleted = world.cluster.clock.monotonic()
