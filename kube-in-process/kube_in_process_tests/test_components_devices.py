@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import Preset
 
 from .worlds import HOLD, WORKLOAD, World
 
@@ -197,6 +198,22 @@ async def test_a_claim_for_one_pod_is_refused_if_it_lists_anything_but_not_the_p
     await world.passes(1)
     assert reason in world.reason("p2")
     assert bool(world.reason("p2")) is bool(reason)
+
+
+@pytest.mark.kube_cluster(replace(NEWER, preset=Preset.POD_GROUPS))
+async def test_a_claim_for_one_pod_that_lists_a_group_takes_the_pods_of_the_group(
+    world: World,
+) -> None:
+    publish(world, [MAPPED])
+    world.claim()
+    shares = [{"name": "c", "resourceClaimName": "shared"}]
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shares}
+    world.create("podgroups", "group", spec)
+    for name, group in (("p1", "group"), ("p2", "group"), ("p3", "")):
+        more = {"schedulingGroup": {"podGroupName": group}} if group else {}
+        world.pod(name, "shared", **more)
+        await world.passes(1)
+    assert [world.reason(name) == "" for name in ("p1", "p2", "p3")] == [True, True, False]
 
 
 async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> None:

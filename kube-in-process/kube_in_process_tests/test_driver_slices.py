@@ -14,6 +14,7 @@ pytestmark = pytest.mark.kube_cluster(replace(HOLD, nodes=2, devices_per_node=2)
 
 GPU = "gpu.example.com"
 NODE = "node-0"
+LACKING = "prepare failed: requested device is not allocatable: dev-0"
 
 
 def driver(world: World) -> Driver:
@@ -94,12 +95,19 @@ async def test_a_driver_may_be_away_from_one_node(world: World) -> None:
     assert published(world) == ["dev-0", "dev-1"]
 
 
-@pytest.mark.parametrize("seconds", [5, 40])
-async def test_a_driver_comes_back_with_other_devices(world: World, seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [(5, 0, ["dev-0", "dev-1"]), (5, 40, []), (40, 0, [])],
+    ids=["soon", "soon, away for long", "late"],
+)
+async def test_a_driver_comes_back_with_other_devices(
+    world: World, before: int, after: int, left: list[str]
+) -> None:
     driver(world).away = True
-    await world.passes(seconds)
+    await world.passes(before)
     driver(world).publish(NODE, ["dev-1"])
-    assert published(world) == (["dev-0", "dev-1"] if seconds == 5 else [])
+    await world.passes(after)
+    assert published(world) == left
     driver(world).away = False
     pool = {"name": NODE, "generation": 2, "resourceSliceCount": 1}
     assert (published(world), slices(world)[0]["pool"]) == (["dev-1"], pool)
@@ -119,14 +127,41 @@ async def test_a_restarted_kubelet_takes_the_slices_away_for_13_seconds(world: W
 
 
 async def test_a_driver_prepares_while_its_slices_are_withdrawn(world: World) -> None:
-    world.claim()
-    world.cluster.pause("kubelet")
-    pods(world, "p1")
-    await world.passes(1)
+    await allocated_before_the_kubelet_starts(world)
     driver(world).withdraw(NODE)
     world.cluster.resume("kubelet")
     await world.passes(1)
     assert (world.phases(), slices(world)) == (["Running"], [])
+
+
+async def test_a_driver_knows_what_it_does_not_have_also_while_its_slices_are_withdrawn(
+    world: World,
+) -> None:
+    await allocated_before_the_kubelet_starts(world)
+    driver(world).publish(NODE, ["dev-1"])
+    driver(world).withdraw(NODE)
+    world.cluster.resume("kubelet")
+    await world.passes(1)
+    assert [each.error for each in driver(world).calls] == [LACKING]
+
+
+async def test_only_the_newest_generation_counts(world: World) -> None:
+    await allocated_before_the_kubelet_starts(world)
+    pool = {"name": NODE, "generation": 2, "resourceSliceCount": 1}
+    spec = {"driver": GPU, "nodeName": NODE, "pool": pool, "devices": [{"name": "dev-1"}]}
+    world.create("resourceslices", "newer", spec)
+    world.cluster.resume("kubelet")
+    await world.passes(1)
+    assert [each.error for each in driver(world).calls] == [LACKING]
+
+
+async def allocated_before_the_kubelet_starts(world: World) -> None:
+    """A pod is bound, its claim has dev-0, and the kubelet is down."""
+    world.claim()
+    world.cluster.pause("kubelet")
+    pods(world, "p1")
+    await world.passes(1)
+    assert world.devices() == ["node-0/dev-0"]
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])

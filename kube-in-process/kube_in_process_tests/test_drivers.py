@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.components.drivers.driver import Driver
 
-from .worlds import HOLD, WORKLOAD, World
+from .worlds import HOLD, PODGROUP, WORKLOAD, World
 
 pytestmark = pytest.mark.kube_cluster(HOLD)
 
@@ -170,7 +170,7 @@ async def test_a_kubelet_asks_a_driver_again_at_its_next_sync(
     await world.passes(STARTS)
     assert (sandbox(world), refusals(world)) == (("Pending", "False"), [text])
     waiting = status(world)["containerStatuses"][0]["state"]["waiting"]
-    assert waiting == {"reason": "ContainerCreating"}
+    assert (waiting, driver(world).prepared) == ({"reason": "ContainerCreating"}, [])
     mend(world)
     # a change of the claim is no reason for a kubelet to look again
     world.api.patch("resourceclaims", "default", "shared", {"metadata": {"labels": {"a": "b"}}})
@@ -202,6 +202,41 @@ async def test_a_driver_that_wants_one_pod_takes_a_list_of_that_pod(world: World
     await world.passes(STARTS)
     # the second pod finds the claim prepared, so the driver does not see the list of two
     assert (world.phases(), world.listed()) == (["Running"] * 2, ["p1", "p2"])
+
+
+async def test_a_driver_judges_the_list_that_the_claim_has_at_the_next_sync(world: World) -> None:
+    driver(world).wants_one_pod = True
+    await held(world)
+    pod(world)
+    await world.passes(STARTS)
+    both = world.get("resourceclaims", "shared")["status"]["reservedFor"]
+    world.reserve(*(each for each in both if each["name"] == "p1"))
+    await world.passes(90)
+    assert (sandbox(world), len(verbs(world))) == (("Running", "True"), 2)
+
+
+@pytest.mark.kube_cluster(PODGROUP)
+async def test_a_driver_that_wants_one_pod_takes_no_group_for_a_pod(world: World) -> None:
+    driver(world).wants_one_pod = True
+    world.claim()
+    shares = [{"name": "c", "resourceClaimName": "shared"}]
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shares}
+    world.create("podgroups", "group", spec)
+    pod(world, schedulingGroup={"podGroupName": "group"})
+    await world.passes(STARTS)
+    text = "driver only supports Pods, unsupported reference podgroups"
+    assert (world.listed(), refusals(world)) == (["group"], [refused(text)])
+
+
+async def test_a_pod_that_somebody_labels_is_looked_at_at_once(world: World) -> None:
+    driver(world).refuses = "no power"
+    world.claim()
+    pod(world)
+    await world.passes(STARTS)
+    driver(world).refuses = ""
+    world.api.patch("pods", "default", "p1", {"metadata": {"labels": {"a": "b"}}})
+    await world.passes(STARTS)
+    assert sandbox(world) == ("Running", "True")
 
 
 async def test_a_pod_that_is_not_listed_waits_for_the_next_sync_also_when_it_is_listed(
@@ -308,18 +343,23 @@ async def test_a_deleted_pod_stays_until_its_driver_has_unprepared_its_claim(
     delete(world)
     await world.passes(120)
     assert (status(world)["phase"], world.allocated()) == ("Running", True)
+    assert driver(world).prepared == [("default/shared", NODE)]
     mend_it(driver(world))
     await world.passes(15)
     assert (world.pods(), world.allocated(), driver(world).prepared) == ([], False, [])
 
 
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
 @pytest.mark.parametrize(("grace", "seconds"), [(None, 30), (7, 7), (0, 0)])
 async def test_the_containers_of_a_pod_that_was_deleted_by_force_go_on_for_its_grace(
-    world: World, grace: int | None, seconds: int
+    world: World, grace: int | None, seconds: int, phase: str
 ) -> None:
+    """Also if another client, such as PodGC, has set the phase before."""
     world.claim()
-    pod(world, **({} if grace is None else {"terminationGracePeriodSeconds": grace}))
+    given: dict[str, Any] = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    pod(world, **given)
     await world.passes(STARTS)
+    world.api.patch("pods", "default", "p1", {"status": {"phase": phase}}, "status")
     deleted = world.cluster.clock.monotonic()
     world.cluster.force_delete("default", "p1")
     await world.passes(60)
@@ -348,11 +388,11 @@ async def test_a_new_claim_of_an_old_name_waits_until_the_old_one_is_unprepared(
     world.cluster.force_delete("default", "p1")
     world.api.delete("resourceclaims", "default", "shared")
     await world.passes(2)
-    await_new = f"old ResourceClaim with same name shared and different UID {old} still exists"
+    text = f"old ResourceClaim with same name shared and different UID {old} still exists"
     world.claim()
     pod(world)
     await world.passes(2)
-    assert refusals(world) == [f"{await_new} (previous pod force-deleted?!)"]
+    assert refusals(world) == [f"{text} (previous pod force-deleted?!)"]
     await world.passes(90)
     assert verbs(world) == ["prepare", "unprepare", "prepare"]
 
@@ -370,6 +410,21 @@ async def test_only_a_reboot_makes_a_kubelet_prepare_again(
     (world.cluster.reboot_node if rebooted else world.cluster.restore_node)(NODE)
     await world.passes(1)
     assert (verbs(world), status(world)["phase"]) == (calls, "Running")
+
+
+async def test_a_reboot_ends_a_pod_that_does_not_start_again_and_its_claim_is_unprepared(
+    world: World,
+) -> None:
+    world.claim()
+    pod(world, restartPolicy="Never")
+    await world.passes(STARTS)
+    driver(world).unprepare_seconds = 5.0
+    world.cluster.lose_node(NODE)
+    world.cluster.reboot_node(NODE)
+    await world.passes(4)
+    assert status(world)["phase"] == "Running"
+    await world.passes(2)
+    assert (status(world)["phase"], verbs(world)) == ("Failed", ["prepare", "unprepare"])
 
 
 @pytest.mark.parametrize(("rebooted", "seconds"), [(False, 30), (True, 0)])

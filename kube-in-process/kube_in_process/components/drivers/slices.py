@@ -75,8 +75,13 @@ class Slices:
     def replace(self, node: str, devices: Sequence[Object]) -> None:
         """Make a new generation of the node's pool. It is published with ``publish``."""
         old = self._of(node)
-        head = old[0]["spec"] if old else {"driver": self._driver, "nodeName": node}
-        pool = head.get("pool") or {"name": node, "generation": 0}
+        unknown: Object = {
+            "driver": self._driver,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 0},
+        }
+        head = old[0]["spec"] if old else unknown
+        pool = head["pool"]
         shown = self._without_hidden(pool["name"], devices)
         parts = [
             shown[first : first + MOST_DEVICES] for first in range(0, len(shown), MOST_DEVICES)
