@@ -10,9 +10,7 @@ from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import (
     BINDING_CONDITIONS,
     BY_CLAIM,
-    BY_POOL,
     Caches,
-    pools_of,
     reserved_key,
     workload_key,
 )
@@ -23,6 +21,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
+from claimctl.reservation.facts.devices import DeviceState, judge
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import groups_in, is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
@@ -89,7 +88,7 @@ class Snapshots:
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
         """Note in the observations what only this process knows: ghosts, dead pods, pods that have
-        not started, and deleted reservations."""
+        not started, devices that are gone, and deleted reservations."""
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
@@ -114,6 +113,9 @@ class Snapshots:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
             seen.claims.observe_pods(key, dead, [pod.metadata.uid for pod in waiting])
+            devices = judge(claim.devices, caches.slices_of(claim))
+            gone = [judged.key for judged in devices if judged.state is DeviceState.GONE]
+            seen.claims.observe_gone(key, gone)
 
     def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
         """Make the present snapshot. This does not change the observations."""
@@ -140,9 +142,7 @@ class Snapshots:
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
             )
-        # few slices have special devices; an unreadable one may have binding conditions
-        pools = pools_of(claim) if claim else ()
-        slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))
+        # an unreadable slice may have binding conditions
         conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))
         return Snapshot(
             now=know.clock.now(),
@@ -154,7 +154,7 @@ class Snapshots:
             ghosts=ghosts.pods,
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
-            slices=slices,
+            slices=caches.slices_of(claim),
             binding_conditions=conditions or any(caches.slices.unread()),
             groups=tuple(self._groups(key, claim, held, pending)),
             unreadable=self._unreadable.about(key, claim) if caches.unread() else (),

@@ -274,8 +274,8 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
 
     - A pending pod finds no room in the list. The holds come back when there is room, or no pod
       waits.
-    - Kube-controller-manager evicts the pods because of a device's taint, and a hold would bring
-      each new pod to the same device.
+    - A device is gone or broken, and a hold would bring each new pod to it. The last pod takes it
+      along.
 
     A bound pod in the list keeps the claim allocated meanwhile. The holds of a claim that is being
     deleted stay, because the API accepts no new entries there.
@@ -284,8 +284,8 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     listed = snapshot.listed_uids
     if snapshot.shared or snapshot.deleting or listed.isdisjoint(pods.bound):
         return None
-    if snapshot.evicts:
-        return Reason.DEVICE_TAINTED
+    if snapshot.loss is not None and snapshot.loss.counts:
+        return snapshot.loss.reason
     wanted = {
         retention.reference.uid
         for retention in facts.retentions

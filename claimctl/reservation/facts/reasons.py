@@ -56,6 +56,7 @@ class Reason(StrEnum):
     TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
     DEVICE_TAINTED = "DeviceTainted"
+    DEVICE_GONE = "DeviceGone"
     FROZEN = "FrozenForDowngrade"
     # why pods are listed one by one although the cluster serves PodGroups
     NO_SCHEDULING_GROUP = "PodTemplateWithoutSchedulingGroup"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import inf
 
 from claimctl.reservation.facts.decision import Write
+from claimctl.reservation.facts.devices import JudgedDevice, Loss, judge, losses
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
     WORKLOAD_RESOURCES,
@@ -24,15 +26,8 @@ from claimctl.reservation.facts.references import (
 )
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
-from claimctl.wire.claims import (
-    Device,
-    DeviceRequestAllocationResult,
-    Reference,
-    ResourceClaim,
-    ResourceSlice,
-)
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
-from claimctl.wire.placement import NO_EXECUTE, admits
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
@@ -194,8 +189,8 @@ class Snapshot:
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
-    """The ResourceSlices of the claim's pools with their special devices: those that evict
-    pods, that have binding conditions, or that pods cannot share."""
+    """The ResourceSlices of the claim's pools. Of most devices they have the name alone (see
+    ``devices.is_special``)."""
     binding_conditions: bool = False
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
@@ -246,32 +241,29 @@ class Snapshot:
         return DIALECTS[self.rules.dialect]
 
     @cached_property
-    def evicts(self) -> bool:
-        """Whether kube-controller-manager (KCM) evicts the pods because of a device's taint.
+    def devices(self) -> tuple[JudgedDevice, ...]:
+        """What the ResourceSlices say about each allocated device."""
+        return judge(self.claim.devices if self.claim is not None else (), self.slices)
 
-        A hold would bring each new pod to the same device, since the scheduler looks at taints only
-        when it allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``).
+    @cached_property
+    def loss(self) -> Loss | None:
+        """Why pods should not be brought to the claim's devices; None if nothing is said of them.
+
+        A hold would bring each new pod to the same devices, since the scheduler looks at slices
+        only when it allocates. The taint of a DeviceTaintRule shows in the pods that KCM evicts
+        (``evicts_a_pod``).
         """
-        if self.memory.evicting:
-            return True
-        return any(
-            not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-            for result, device in self._special_devices()
-        )
+        never = not all(held.may_reallocate for held in self.reservations)
+        beside, ages = bool(self.consumers.bound), self.memory.gone_age
+        found = losses(self.devices, ages, beside_pods=beside, never=never)
+        evicting = Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
+        known = (evicting, *found) if self.memory.evicting else found
+        return min(known, key=lambda loss: loss.after, default=None)
 
     @property
     def is_for_one_pod(self) -> bool:
         """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
-        return any(device.is_for_one_pod for _, device in self._special_devices())
-
-    def _special_devices(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
-        """The allocated devices that ``slices`` shows."""
-        for result in self.claim.devices if self.claim and self.slices else ():
-            for piece in self.slices:
-                if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool):
-                    for device in piece.spec.devices or ():
-                        if device.name == result.device:
-                            yield result, device
+        return any(judged.device and judged.device.is_for_one_pod for judged in self.devices)
 
     @property
     def lists_each_pod(self) -> bool:
@@ -385,7 +377,9 @@ class Snapshot:
         """Seconds until pods wait in vain, so that none should be listed; 0 if they do now. None if
         no pod waits so."""
         asked, reservations = self.asked_to_reallocate, self.reservations
-        if any(held.name in asked and held.may_reallocate for held in reservations) or self.evicts:
+        if self.loss is not None and self.loss.counts:
+            return 0.0
+        if any(held.name in asked and held.may_reallocate for held in reservations):
             return 0.0
         since = self.stuck_since
         if since is None:

@@ -49,10 +49,6 @@ _ADVICE = {
         "ResourceClaim {claim} was created for an earlier incarnation of {workload}; recreate it"
     ),
     Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
-    Reason.DEVICE_TAINTED: (
-        "a taint of the device evicts its pods (NoExecute), so the claim is not held; the next pod "
-        "gets another device"
-    ),
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
     Reason.CLAIM_DELETED: "ResourceClaim {claim} is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
@@ -81,6 +77,7 @@ PROBLEMS = frozenset(
         Reason.WORKLOAD_RECREATED,
         Reason.HOLD_YIELDED,
         Reason.DEVICE_TAINTED,
+        Reason.DEVICE_GONE,
         Reason.FULL,
         Reason.UNREADABLE,
     }
@@ -163,12 +160,16 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
+        if snapshot.loss is not None and not snapshot.loss.waits:
+            message = f"{message}; {snapshot.loss.message}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
+    elif reason is facts.steps_aside and snapshot.loss is not None and snapshot.loss.counts:
+        message = f"{snapshot.loss.message}, so the claim is not held beside its pods"
     return _condition(ConditionType.RESERVED, False, reason, message)
 
 
