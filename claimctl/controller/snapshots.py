@@ -21,7 +21,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
-from claimctl.reservation.facts.devices import DeviceState, judge
+from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import groups_in, is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
@@ -112,10 +112,9 @@ class Snapshots:
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
-            seen.claims.observe_pods(key, dead, [pod.metadata.uid for pod in waiting])
             devices = judge(claim.devices, caches.slices_of(claim))
-            gone = [judged.key for judged in devices if judged.state is DeviceState.GONE]
-            seen.claims.observe_gone(key, gone)
+            gone = [judged.key for judged in devices if judged.gone]
+            seen.claims.observe_present(key, dead, [pod.metadata.uid for pod in waiting], gone)
 
     def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
         """Make the present snapshot. This does not change the observations."""

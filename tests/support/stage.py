@@ -33,7 +33,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.facts.devices import DeviceKey, DeviceState, judge
+from claimctl.reservation.facts.devices import DeviceKey, judge
 from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
 from claimctl.reservation.facts.pods import evicts_a_pod, is_done
 from claimctl.reservation.facts.reasons import Reason
@@ -195,7 +195,7 @@ class Stage:
             seen = self._dead_seen
             self._dead_seen = {pod.uid: seen.get(pod.uid, self.time) for pod in dead}
         devices = judge(self.claim.devices if self.claim is not None else (), self.slices)
-        gone = [judged.key for judged in devices if judged.state is DeviceState.GONE]
+        gone = [judged.key for judged in devices if judged.gone]
         self._gone_seen = {key: self._gone_seen.get(key, self.time) for key in gone}
         return Memory(
             evicting=self._evicts(),

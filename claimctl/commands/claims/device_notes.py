@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from claimctl.reservation.facts.devices import DeviceState, JudgedDevice, judge
+from claimctl.reservation.facts.devices import JudgedDevice, judge
 from claimctl.text import listed
 from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import find_condition
@@ -51,7 +51,7 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
 
 def _published(judged: JudgedDevice) -> Iterator[str]:
     result = judged.result
-    if judged.state is DeviceState.GONE:
+    if judged.gone:
         yield f"driver {result.driver} does not publish it any more"
     for taint in judged.device.all_taints if judged.device is not None else ():
         tolerated = any(tolerates(toleration, taint) for toleration in result.tolerations)

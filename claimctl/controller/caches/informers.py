@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,6 @@ from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.reservation.facts.devices import is_special
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -78,18 +76,12 @@ def owning(claim: ResourceClaim) -> ResourceClaim:
 
 
 def slim_slice(piece: ResourceSlice) -> ResourceSlice:
-    """The parts of the slice that decisions read: of most devices the name alone. Equal names, as
-    they are on all nodes of a kind, are in memory once."""
-    meta, spec = piece.metadata, piece.spec
-    pool = replace(spec.pool, name=sys.intern(spec.pool.name))
-    devices = tuple(
-        device if is_special(device) else _named(device.name) for device in spec.devices or ()
-    )
-    driver, node = sys.intern(spec.driver), sys.intern(spec.node_name)
-    return ResourceSlice(
-        metadata=ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version),
-        spec=replace(spec, driver=driver, node_name=node, pool=pool, devices=devices),
-    )
+    """The parts of the slice that decisions read: of most devices the name alone. Equal names are
+    in memory once: the nodes of a cluster have the same ones."""
+    meta, devices = piece.metadata, piece.spec.devices or ()
+    slim = tuple(device if device.is_special else _named(device.name) for device in devices)
+    kept = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+    return ResourceSlice(metadata=kept, spec=replace(piece.spec, devices=slim))
 
 
 @lru_cache(maxsize=10_000)

@@ -273,10 +273,17 @@ class Memories:
         if (observed := self._claims.get(key)) is not None:
             observed.evicting = True
 
-    def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
-        """Note the present state of the claim's pods.
+    def observe_present(
+        self,
+        key: ClaimKey,
+        dead: Iterable[str],
+        unstarted: Iterable[str],
+        gone: Iterable[DeviceKey] = (),
+    ) -> None:
+        """Note the present state of the claim's pods and devices.
 
         Args:
+            gone: the devices of the present allocation that are gone.
             dead: UIDs of the listed pods that are gone or done.
             unstarted: UIDs of the bound pods that have not started.
         """
@@ -287,12 +294,7 @@ class Memories:
         observed.dead_since = {uid: observed.dead_since.get(uid, now) for uid in dead}
         starting = observed.unstarted_since
         observed.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
-
-    def observe_gone(self, key: ClaimKey, devices: Iterable[DeviceKey]) -> None:
-        """Note which devices of the present allocation are gone now."""
-        if (observed := self._claims.get(key)) is not None:
-            now, since = self._clock.monotonic(), observed.gone_since
-            observed.gone_since = {device: since.get(device, now) for device in devices}
+        observed.gone_since = {device: observed.gone_since.get(device, now) for device in gone}
 
     def memory(
         self,

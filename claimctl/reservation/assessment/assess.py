@@ -284,7 +284,7 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     listed = snapshot.listed_uids
     if snapshot.shared or snapshot.deleting or listed.isdisjoint(pods.bound):
         return None
-    if snapshot.loss is not None and snapshot.loss.counts:
+    if snapshot.loss is not None and snapshot.loss.after == 0:
         return snapshot.loss.reason
     wanted = {
         retention.reference.uid

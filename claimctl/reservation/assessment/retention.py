@@ -252,7 +252,7 @@ def _give_up_if_unreachable(
     if not held.may_reallocate:
         return None
     loss = snapshot.loss
-    if loss is not None and (loss.counts or has_begun(snapshot, held, Reason.REALLOCATED)):
+    if loss is not None and (loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED)):
         # also beside bound pods: the next one comes before any status could say so
         blocker = Blocker(loss.reason, loss.message)
         return replace(present, blocker=blocker).release(Reason.REALLOCATED)

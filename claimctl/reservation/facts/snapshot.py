@@ -9,7 +9,13 @@ from functools import cached_property
 from math import inf
 
 from claimctl.reservation.facts.decision import Write
-from claimctl.reservation.facts.devices import JudgedDevice, Loss, judge, losses
+from claimctl.reservation.facts.devices import (
+    GONE_BESIDE_PODS_SECONDS,
+    GONE_SECONDS,
+    JudgedDevice,
+    Loss,
+    judge,
+)
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
@@ -28,6 +34,7 @@ from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
+from claimctl.wire.placement import NO_EXECUTE
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
@@ -190,7 +197,7 @@ class Snapshot:
     """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
     """The ResourceSlices of the claim's pools. Of most devices they have the name alone (see
-    ``devices.is_special``)."""
+    ``Device.is_special``)."""
     binding_conditions: bool = False
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
@@ -243,22 +250,29 @@ class Snapshot:
     @cached_property
     def devices(self) -> tuple[JudgedDevice, ...]:
         """What the ResourceSlices say about each allocated device."""
-        return judge(self.claim.devices if self.claim is not None else (), self.slices)
+        return tuple(judge(self.claim.devices if self.claim is not None else (), self.slices))
 
     @cached_property
     def loss(self) -> Loss | None:
-        """Why pods should not be brought to the claim's devices; None if nothing is said of them.
+        """Why no pod should be brought to the claim's devices; None if nothing is wrong with them.
 
-        A hold would bring each new pod to the same devices, since the scheduler looks at slices
-        only when it allocates. The taint of a DeviceTaintRule shows in the pods that KCM evicts
-        (``evicts_a_pod``).
+        A hold brings each new pod to the same devices: the scheduler looks at slices only when it
+        allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``). A user may
+        want to keep devices that no pod can use, but not those that evict pods without end.
         """
+        if self.memory.evicting:
+            return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
         never = not all(held.may_reallocate for held in self.reservations)
-        beside, ages = bool(self.consumers.bound), self.memory.gone_age
-        found = losses(self.devices, ages, beside_pods=beside, never=never)
-        evicting = Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
-        known = (evicting, *found) if self.memory.evicting else found
-        return min(known, key=lambda loss: loss.after, default=None)
+        patience = GONE_BESIDE_PODS_SECONDS if self.consumers.bound else GONE_SECONDS
+        found = []
+        for judged in self.devices:
+            if judged.taint is not None:
+                kept = never and judged.taint.effect != NO_EXECUTE
+                found.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
+            elif judged.gone:
+                left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
+                found.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
+        return min(found, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
     @property
     def is_for_one_pod(self) -> bool:
@@ -377,9 +391,8 @@ class Snapshot:
         """Seconds until pods wait in vain, so that none should be listed; 0 if they do now. None if
         no pod waits so."""
         asked, reservations = self.asked_to_reallocate, self.reservations
-        if self.loss is not None and self.loss.counts:
-            return 0.0
-        if any(held.name in asked and held.may_reallocate for held in reservations):
+        lost = self.loss is not None and self.loss.after == 0
+        if lost or any(held.name in asked and held.may_reallocate for held in reservations):
             return 0.0
         since = self.stuck_since
         if since is None:

@@ -160,7 +160,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
-        if snapshot.loss is not None and not snapshot.loss.waits:
+        if snapshot.loss is not None and not snapshot.loss.after:
             message = f"{message}; {snapshot.loss.message}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
@@ -168,7 +168,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
-    elif reason is facts.steps_aside and snapshot.loss is not None and snapshot.loss.counts:
+    elif snapshot.loss is not None and reason is snapshot.loss.reason:
         message = f"{snapshot.loss.message}, so the claim is not held beside its pods"
     return _condition(ConditionType.RESERVED, False, reason, message)
 

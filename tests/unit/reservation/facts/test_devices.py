@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_data
-from math import inf
-
 import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.caches.informers import slim_slice
-from claimctl.reservation.facts.devices import DeviceState, JudgedDevice, judge, losses
+from claimctl.reservation.facts.devices import judge
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.base import decode
 from claimctl.wire.claims import (
     BasicDevice,
@@ -37,8 +36,7 @@ from tests.support.stage import Stage
 RESULT = DeviceRequestAllocationResult(driver="gpu.example.com", pool="node-0", device="gpu-0")
 CLOSED, EVICTS = Taint(key="xid", value="79", effect="NoSchedule"), Taint(effect="NoExecute")
 NOTED = Taint(key="xid", value="43", effect="None")
-PUBLISHED, TAINTED = DeviceState.PUBLISHED, DeviceState.TAINTED
-GONE, UNKNOWN = DeviceState.GONE, DeviceState.UNKNOWN
+PUBLISHED, TAINTED, GONE, UNKNOWN = "published", "tainted", "gone", "unknown"
 
 
 def piece(
@@ -106,12 +104,20 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_device_is_judged_by_the_newest_generation_of_its_pool(
-    case: tuple[DeviceState | ResourceSlice, ...],
+    case: tuple[str | ResourceSlice, ...],
 ) -> None:
     expected, *slices = case
     for order in (slices, slices[::-1]):
-        (judged,) = judge((RESULT,), order)  # type: ignore[arg-type]  # the rest of the case
-        assert judged.state is expected
+        assert state(RESULT, *order) == expected  # type: ignore[arg-type]  # the rest of the case
+
+
+def state(result: DeviceRequestAllocationResult, *slices: ResourceSlice) -> str:
+    (judged,) = judge((result,), slices)
+    if judged.device is None:
+        assert judged.taint is None
+        return GONE if judged.gone else UNKNOWN
+    assert not judged.gone
+    return PUBLISHED if judged.taint is None else TAINTED
 
 
 @pytest.mark.parametrize(
@@ -125,54 +131,55 @@ def test_a_device_is_judged_by_the_newest_generation_of_its_pool(
     ],
 )
 def test_a_taint_that_the_claim_tolerates_does_not_count(
-    taints: tuple[Taint, ...], toleration: Toleration, expected: DeviceState
+    taints: tuple[Taint, ...], toleration: Toleration, expected: str
 ) -> None:
     result = replace(RESULT, tolerations=(toleration,))
-    (judged,) = judge((result,), (piece("gpu-0", taints=taints),))
-    assert judged.state is expected
+    assert state(result, piece("gpu-0", taints=taints)) == expected
 
 
 def test_a_device_that_its_driver_hides_while_a_pod_uses_it_is_never_gone() -> None:
     hidden = replace(RESULT, driver="dra.net")
-    (judged,) = judge((hidden,), (piece("gpu-1", driver="dra.net"),))
-    assert judged.state is UNKNOWN
+    assert state(hidden, piece("gpu-1", driver="dra.net")) == UNKNOWN
 
 
 def test_the_taint_that_evicts_is_the_one_that_is_told() -> None:
     evicts = replace(EVICTS, key="lost")
     (judged,) = judge((RESULT,), (piece("gpu-0", taints=(CLOSED, evicts)),))
-    assert judged.evicts
     assert str(judged) == (
         "device gpu-0 of pool node-0 (driver gpu.example.com) has the taint lost:NoExecute"
     )
 
 
-JUDGED = {state: JudgedDevice(RESULT, state) for state in DeviceState}
-BROKEN = replace_data(JUDGED[TAINTED], taint=CLOSED)
-BAD = replace_data(JUDGED[TAINTED], taint=EVICTS)
-
-
 @pytest.mark.parametrize(
-    ("judged", "age", "beside_pods", "never", "expected"),
+    ("piece", "age", "bound", "timeout", "expected"),
     [
-        (JUDGED[PUBLISHED], 0, False, False, []),
-        (JUDGED[UNKNOWN], 99, False, False, []),
-        (JUDGED[GONE], 0, False, False, [5]),
-        (JUDGED[GONE], 4, False, False, [1]),
-        (JUDGED[GONE], 5, False, False, [0]),
-        (JUDGED[GONE], 5, True, False, [25]),
-        (JUDGED[GONE], 99, True, False, [0]),
-        (JUDGED[GONE], 99, False, True, [inf]),
-        (BROKEN, 0, True, False, [0]),
-        (BROKEN, 0, True, True, [inf]),
-        (BAD, 0, True, True, [0]),
+        (piece("gpu-0"), 0, False, 60, "nothing"),
+        (piece(count=2), 99, False, 60, "nothing"),
+        (piece(), 0, False, 60, 5),
+        (piece(), 4, False, 60, 1),
+        (piece(), 5, False, 60, 0),
+        (piece(), 5, True, 60, 25),
+        (piece(), 99, True, 60, 0),
+        (piece(), 99, False, None, None),
+        (piece("gpu-0", taints=(CLOSED,)), 0, True, 60, 0),
+        (piece("gpu-0", taints=(CLOSED,)), 0, True, None, None),
+        (piece("gpu-0", taints=(EVICTS,)), 0, True, None, 0),
     ],
 )
 def test_a_device_counts_as_lost_after_a_while(
-    judged: JudgedDevice, age: float, beside_pods: bool, never: bool, expected: list[float]
+    piece: ResourceSlice, age: float, bound: bool, timeout: int | None, expected: object
 ) -> None:
-    found = losses((judged,), {judged.key: age}, beside_pods=beside_pods, never=never)
-    assert [loss.after for loss in found] == expected
+    seen = Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(),
+        reservations=(Held(reservation(reallocate_timeout_seconds=timeout), ACTIVE),),
+        pods=(running("a"),) if bound else (),
+        slices=(piece,),
+        memory=Memory(gone_age={("gpu.example.com", "node-0", "gpu-0"): age}),
+    )
+    assert (seen.loss.after if seen.loss is not None else "nothing") == expected
 
 
 def test_a_kept_slice_has_the_names_of_its_devices_once() -> None:
