@@ -159,8 +159,7 @@ def test_no_pod_is_listed_beside_another_with_a_device_that_pods_cannot_share(
     pool = ResourcePool(name="node-0")
     devices = (Device(**{"name": "gpu-0", **fields}),)
     published = ResourceSliceSpec(driver="gpu.example.com", pool=pool, devices=devices)
-    kept = slim_slice(ResourceSlice(spec=published))
-    on.slices = (kept,) if kept else ()
+    on.slices = (slim_slice(ResourceSlice(spec=published)),)
     on.come(*new("b"))
     assert lists(on) == expected
 
