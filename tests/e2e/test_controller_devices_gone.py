@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions
 
-from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+)
+from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.drivers import devices_of
 from tests.e2e.harness import HOLD_134, HOLD_136, Stage
 from tests.support.drivers import Drivers
+from tests.support.spoiling import Spoiling
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -29,7 +36,7 @@ class Pool:
     def __init__(self, driver: Drivers, node: str) -> None:
         self.driver, self.node, self._generation = driver, node, 1
         self._kind = (driver.resource_api, "ResourceSlice")
-        self._name = f"{driver.name}-{node}"
+        self.slice = f"{driver.name}-{node}"
 
     async def offers(self, *devices: str, count: int = 1, taints: Any = ()) -> None:
         """Publish these devices from now on, in one slice of ``count``."""
@@ -39,18 +46,23 @@ class Pool:
         ]
         pool = {"name": self.node, "generation": self._generation, "resourceSliceCount": count}
         patch = {"spec": {"pool": pool, "devices": published}}
-        await self.driver.client.patch(self._kind, "", self._name, patch)
+        await self.driver.client.patch(self._kind, "", self.slice, patch)
 
     async def leave(self) -> None:
         """Take the slice away, as a kubelet does that starts."""
-        await self.driver.client.delete(self._kind, "", self._name)
+        await self.driver.client.delete(self._kind, "", self.slice)
 
     async def come_back(self, *devices: str) -> None:
         await self.driver.publish(self.node, self.node, *devices, fields={})
 
 
 async def held(
-    stage: Stage, *, name: str = "", replicas: int = 1, **spec: Any
+    stage: Stage,
+    *,
+    name: str = "",
+    replicas: int = 1,
+    transport: Transport | None = None,
+    **spec: Any,
 ) -> tuple[Pool, dict[str, str]]:
     """A Deployment (Recreate) that holds a device, and the device's pool."""
     driver = stage.site.drivers("maker")
@@ -59,7 +71,7 @@ async def held(
     nodes = stage.site.nodes[:2]
     for node in nodes:
         await driver.publish(node, node, "gpu-0", "gpu-1", fields={})
-    await stage.started()
+    await stage.started(transport=transport)
     await stage.create(RESOURCECLAIMS, manifests.claim(device_class=driver.name))
     await stage.create(
         CLAIMRESERVATIONS, manifests.reservation(**{"idleTimeoutSeconds": 3600, **spec})
@@ -207,6 +219,18 @@ async def test_nothing_is_given_up_while_a_pool_is_not_complete(
     assert (await stage.claim()).metadata.resource_version == version
 
 
+async def test_nothing_is_given_up_while_a_slice_cannot_be_read(stage: Stage) -> None:
+    transport = Spoiling(stage.connect())
+    pool, device = await held(stage, replicas=0, transport=transport)
+    version = (await stage.claim()).metadata.resource_version
+    await upgraded(pool, device)
+    await stage.quiet(2)
+    transport.spoil(RESOURCESLICES.plural, pool.slice)
+    await pool.offers("gpu-0", "gpu-1")
+    await stage.quiet(120)
+    assert (await stage.claim()).metadata.resource_version == version
+
+
 @pytest.mark.parametrize("replicas", [0, 1])
 async def test_a_driver_may_hide_a_device_that_a_pod_uses(stage: Stage, replicas: int) -> None:
     pool, device = await held(stage, name="dra.net")
@@ -217,6 +241,7 @@ async def test_a_driver_may_hide_a_device_that_a_pod_uses(stage: Stage, replicas
     await stage.quiet(120)
     assert (await stage.claim()).metadata.resource_version == version
     assert await devices_of(stage) == [device]
+    await pool.driver.leave()
 
 
 @BAD
