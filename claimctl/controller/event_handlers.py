@@ -373,7 +373,8 @@ class Triggers:
             self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))
 
     def _slice(self, change: Change[ResourceSlice]) -> None:
-        """Look at the claims whose devices may evict pods now, or may not any more."""
+        """Look at the claims in the slice's pool: their devices may be gone or broken now, or not
+        any more."""
         old, new = change.old, change.new
         pieces = (old, new) if old is None or new is None or old.spec != new.spec else ()
         for piece in filter(None, pieces):

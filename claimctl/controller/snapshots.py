@@ -10,9 +10,7 @@ from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import (
     BINDING_CONDITIONS,
     BY_CLAIM,
-    BY_POOL,
     Caches,
-    pools_of,
     reserved_key,
     workload_key,
 )
@@ -23,6 +21,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
+from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
@@ -95,7 +94,7 @@ class Snapshots:
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
         """Note in the observations what only this process knows: ghosts, dead pods, pods that have
-        not started, and deleted reservations."""
+        not started, devices that are gone, and deleted reservations."""
         seen, caches = self._know.observations, self._know.caches
         if findings.live_claim is not None:
             seen.claims.see(findings.live_claim)
@@ -119,7 +118,9 @@ class Snapshots:
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
-            seen.claims.observe_pods(key, dead, [pod.metadata.uid for pod in waiting])
+            devices = judge(claim.devices, caches.slices_of(claim))
+            gone = [judged.key for judged in devices if judged.gone]
+            seen.claims.observe_present(key, dead, [pod.metadata.uid for pod in waiting], gone)
             seen.drivers.recall(claim, reservations)
             entries = {entry.uid for entry in claim.status.reserved_for}
             for pod in pods if len(entries) <= FEW_ENTRIES else ():
@@ -155,9 +156,7 @@ class Snapshots:
             )
             refusal_left = seen.drivers.refusal_left(claim, pods)
             memory = replace(memory, refusal_left=refusal_left)
-        # few slices have special devices; an unreadable one may have binding conditions
-        pools = pools_of(claim) if claim else ()
-        slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))
+        # an unreadable slice may have binding conditions
         conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))
         return Snapshot(
             now=know.clock.now(),
@@ -169,7 +168,7 @@ class Snapshots:
             ghosts=ghosts.pods,
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
-            slices=slices,
+            slices=caches.slices_of(claim),
             binding_conditions=conditions or any(caches.slices.unread()),
             groups=tuple(self._groups(key, claim, held, pending)),
             unreadable=self._unreadable.about(key, claim) if caches.unread() else (),

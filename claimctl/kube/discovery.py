@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 KNOWN = {
     RESOURCECLAIMS.group: ("v1", "v1beta2", "v1beta1"),
-    PODGROUPS.group: ("v1beta1", "v1alpha3", "v1alpha2"),
+    PODGROUPS.group: ("v1", "v1beta1", "v1alpha3", "v1alpha2"),
 }
 """The versions that claimctl supports, preferred first: DRA from 1.32, PodGroups from 1.36."""
 _EVERYWHERE: tuple[Resource[Any], ...] = (PODS, REPLICASETS, *WORKLOADS.values())

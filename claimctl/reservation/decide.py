@@ -72,6 +72,8 @@ def decide(snapshot: Snapshot) -> Decision:
     facts = assess(snapshot)
     decision = Decision(releasing=facts.releasing)
     decision.blockers = facts.blockers if facts.releasing is not None else ()
+    if snapshot.loss is not None:
+        decision.waits.append(snapshot.loss.after or None)
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     match facts.phase:
         case Phase.ABSENT:

@@ -175,6 +175,11 @@ class Device(BasicDevice, frozen=True, kw_only=True):
         mapped = any(resource.mapping is not None for resource in resources)
         return mapped or bool(self.node_allocatable_resource_mappings)
 
+    @property
+    def is_special(self) -> bool:
+        """Whether decisions look at more of the device than its name."""
+        return bool(self.all_taints) or self.has_binding_conditions or self.is_for_one_pod
+
 
 class ResourcePool(Wire, frozen=True, kw_only=True):
     name: str = ""

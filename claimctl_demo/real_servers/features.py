@@ -42,7 +42,7 @@ def features_of(
     """The features to switch on for a Kubernetes version.
 
     DRA is on by default from 1.34. Beta APIs are off by default in every version. PodGroups for
-    claims (KEP-5729) are in scheduling.k8s.io/v1alpha2 in 1.36, and in v1beta1 from 1.37.
+    claims (KEP-5729) are in scheduling.k8s.io/v1alpha2 in 1.36, v1beta1 in 1.37, v1 from 1.38.
     ``taint_rules`` are DeviceTaintRules, in resource.k8s.io/v1beta2 from 1.36; older versions
     ignore that.
 
@@ -62,8 +62,8 @@ def features_of(
                 "1.36 or newer is needed"
             )
         gates |= {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
-        alpha = version < (1, 37)
-        served = (*served, f"scheduling.k8s.io/{'v1alpha2' if alpha else 'v1beta1'}")
+        groups = {(1, 36): "v1alpha2", (1, 37): "v1beta1"}.get(version, "v1")
+        served = (*served, f"scheduling.k8s.io/{groups}")
     if taint_rules and version >= _TAINT_RULES_SINCE:
         gates[_TAINT_RULES] = True
         served = (*served, "resource.k8s.io/v1beta2")

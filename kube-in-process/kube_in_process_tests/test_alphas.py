@@ -53,6 +53,17 @@ async def test_a_pod_group_is_the_same_object_in_v1beta1_and_v1alpha3() -> None:
     assert old.body == new.body
 
 
+async def test_1_38_serves_pod_groups_in_v1_too() -> None:
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 38))
+    served = {}
+    for version in ("v1", "v1beta1"):
+        answer = await made.send("GET", f"{SCHEDULING}/{version}")
+        served[version] = {each["name"] for each in answer.body["resources"]}
+    assert {"podgroups", "workloads", "priorityclasses"} <= served["v1"]
+    assert {"podgroups", "workloads"} <= served["v1beta1"]
+    assert "priorityclasses" not in served["v1beta1"]
+
+
 @pytest.mark.parametrize(("version", "status"), [((1, 36), 422), ((1, 37), 200)])
 async def test_the_size_of_a_gang_may_change_from_1_37_on(
     version: tuple[int, int], status: int

@@ -151,7 +151,7 @@ TRAP_MUTATIONS = (
             "hold a device that evicts its pods",
             dialect,
             TAINTED,
-            ((Snapshot, "evicts", False),),
+            ((Snapshot, "loss", None),),
         )
         for dialect in (Hold(), Hold(ahead=True), Grouped())
     ),

@@ -249,7 +249,7 @@ async def _stage(
         version = site.fleet.resource_api.partition("/")[2]
         client.use_version(RESOURCECLAIMS.group, version)
         if cluster.dialect is Preset.POD_GROUPS:
-            groups = "v1alpha2" if cluster.version < (1, 37) else "v1beta1"
+            groups = {(1, 36): "v1alpha2", (1, 37): "v1beta1"}.get(cluster.version, "v1")
             client.use_version(PODGROUPS.group, groups)
         stage = Stage(client, clock, lambda: site.connection(CONTROLLER_USER), site)
         if options.authorization is Authorization.ALWAYS_ALLOW:

@@ -28,11 +28,16 @@ from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, PODGROUP_136, Sta
 pytestmark = pytest.mark.cluster(GROUP_136)
 
 both = pytest.mark.parametrize("options", [GROUP_136, GROUP_137], ids=["1.36", "1.37"])
+all_three = pytest.mark.parametrize(
+    "options",
+    [GROUP_136, GROUP_137, replace(GROUP_137, kubernetes_version=(1, 38))],
+    ids=["1.36", "1.37", "1.38"],
+)
 FINALIZER = "claimctl.io/release"
 
 
 def version_of(options: ClusterOptions) -> str:
-    return "v1beta1" if options.kubernetes_version >= (1, 37) else "v1alpha2"
+    return {(1, 36): "v1alpha2", (1, 37): "v1beta1"}.get(options.kubernetes_version, "v1")
 
 
 async def begin(stage: Stage, options: ClusterOptions, **settings: Any) -> None:
@@ -91,7 +96,7 @@ async def test_600_pods_share_one_claim_with_two_references(
     assert await writes_to_claim(stage, 60) == 0
 
 
-@both
+@all_three
 async def test_a_group_is_kept_through_idle_times_and_released_claims(
     stage: Stage, options: ClusterOptions
 ) -> None:
@@ -111,7 +116,7 @@ async def test_a_group_is_kept_through_idle_times_and_released_claims(
 
 
 @pytest.mark.core
-@both
+@all_three
 async def test_a_deleted_deployment_gives_claim_and_group_back(
     stage: Stage, options: ClusterOptions
 ) -> None:

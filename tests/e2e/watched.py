@@ -28,6 +28,7 @@ _NAMESPACED: tuple[Version, ...] = (
     ("claimctl.io/v1alpha1", "ClaimReservation"),
     ("scheduling.k8s.io/v1alpha2", "PodGroup"),
     ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    ("scheduling.k8s.io/v1", "PodGroup"),
 )
 _CLUSTER: tuple[Version, ...] = (("v1", "Node"), ("claimctl.io/v1alpha1", "DowngradePlan"))
 _EARLIER_SECONDS = 1.0

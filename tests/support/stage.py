@@ -33,6 +33,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.facts.devices import DeviceKey, judge
 from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
 from claimctl.reservation.facts.pods import evicts_a_pod, is_done
 from claimctl.reservation.facts.reasons import Reason
@@ -128,6 +129,7 @@ class Stage:
     _openings: OpeningsSeen | None = None
     _deleting_seen: float | None = None
     _evicting: bool = False
+    _gone_seen: dict[DeviceKey, float] = field(default_factory=dict)
     _dead_seen: dict[str, float] = field(default_factory=dict)
     _status_written: dict[str, float] = field(default_factory=dict)
     _idle_seen: dict[str, tuple[datetime, float]] = field(default_factory=dict)
@@ -192,8 +194,12 @@ class Stage:
             dead = filter(self._is_dead, self.claim.status.reserved_for)
             seen = self._dead_seen
             self._dead_seen = {pod.uid: seen.get(pod.uid, self.time) for pod in dead}
+        devices = judge(self.claim.devices if self.claim is not None else (), self.slices)
+        gone = [judged.key for judged in devices if judged.gone]
+        self._gone_seen = {key: self._gone_seen.get(key, self.time) for key in gone}
         return Memory(
             evicting=self._evicts(),
+            gone_age={key: self.time - since for key, since in self._gone_seen.items()},
             openings=self._opened(),
             arrivals=self._arrivals(),
             version_age=self.time - self._version_seen[1],

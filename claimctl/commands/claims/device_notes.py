@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from claimctl.reservation.facts.devices import JudgedDevice, judge
 from claimctl.text import listed
 from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import tolerates
 
 
 def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
-    """One line for each matter of an allocated device. Without the ResourceSlices, taints are not
-    mentioned."""
-    slices = tuple(slices)
+    """One line for each matter of an allocated device. Without the ResourceSlices, nothing is said
+    of what its driver publishes."""
     return tuple(
-        f"{device.pool}/{device.device}: {note}"
-        for device in claim.devices
-        for note in (*_conditions(device, claim), *_taints(device, slices))
+        f"{judged.result.pool}/{judged.result.device}: {note}"
+        for judged in judge(claim.devices, slices)
+        for note in (*_conditions(judged.result, claim), *_published(judged))
     )
 
 
@@ -50,10 +49,11 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
     )
 
 
-def _taints(
-    result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
-) -> Iterator[str]:
-    for taint in _published_taints(result, slices):
+def _published(judged: JudgedDevice) -> Iterator[str]:
+    result = judged.result
+    if judged.gone:
+        yield f"driver {result.driver} does not publish it any more"
+    for taint in judged.device.all_taints if judged.device is not None else ():
         tolerated = any(tolerates(toleration, taint) for toleration in result.tolerations)
         text = f"{taint.key}={taint.value}" if taint.value else taint.key
         text = f"driver {result.driver} taints it with {text}:{taint.effect}"
@@ -68,20 +68,3 @@ _EFFECTS = {
     "NoExecute": ": kube-controller-manager evicts its pods (DRADeviceTaints)",
     "NoSchedule": ": no new allocation gets it",
 }
-
-
-def _published_taints(
-    result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
-) -> tuple[Taint, ...]:
-    """The taints of the device in the newest generation of its pool."""
-    name = (result.driver, result.pool)
-    pool = [piece for piece in slices if (piece.spec.driver, piece.spec.pool.name) == name]
-    newest = max((piece.spec.pool.generation for piece in pool), default=0)
-    return tuple(
-        taint
-        for piece in pool
-        if piece.spec.pool.generation == newest
-        for device in piece.spec.devices or ()
-        if device.name == result.device
-        for taint in device.all_taints
-    )

@@ -17,8 +17,8 @@ from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import judged, named_claims
-from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.placement import NO_EXECUTE
+from claimctl.wire.claims import Device, ResourceClaim, ResourceSlice
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
@@ -75,17 +75,18 @@ def owning(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, metadata=metadata, status=status)
 
 
-def special_devices(piece: ResourceSlice) -> ResourceSlice | None:
-    """The slice with its devices that evict pods, that the scheduler waits for, or that pods cannot
-    share; None without."""
-    devices = tuple(
-        device
-        for device in piece.spec.devices or ()
-        if device.has_binding_conditions
-        or device.is_for_one_pod
-        or any(taint.effect == NO_EXECUTE for taint in device.all_taints)
-    )
-    return replace(piece, spec=replace(piece.spec, devices=devices)) if devices else None
+def slim_slice(piece: ResourceSlice) -> ResourceSlice:
+    """The parts of the slice that decisions read: of most devices the name alone. Equal names are
+    in memory once: the nodes of a cluster have the same ones."""
+    meta, devices = piece.metadata, piece.spec.devices or ()
+    slim = tuple(device if device.is_special else _named(device.name) for device in devices)
+    kept = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+    return ResourceSlice(metadata=kept, spec=replace(piece.spec, devices=slim))
+
+
+@lru_cache(maxsize=10_000)
+def _named(device: str) -> Device:
+    return Device(name=device)
 
 
 class GroupCache:
@@ -177,7 +178,7 @@ class Caches:
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
         self.slices: Informer[ResourceSlice] = informer(
             RESOURCESLICES,
-            keep=special_devices,
+            keep=slim_slice,
             indexes={BY_POOL: lambda piece: (_pool(piece),), BINDING_CONDITIONS: _condition_holder},
         )
         self._all = tuple(informer for wave in self.waves() for informer in wave)
@@ -246,6 +247,12 @@ class Caches:
             return True
         claim = self.claims.get(key.name, key.namespace)
         return claim is not None and _has_holder(claim)
+
+    def slices_of(self, claim: ResourceClaim | None) -> tuple[ResourceSlice, ...]:
+        """The slices of the pools of the allocation's devices, as far as they can be read now."""
+        pools, unread = pools_of(claim) if claim is not None else (), self.slices.unreadable_for
+        found = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
+        return tuple(piece for piece in found if unread(piece.metadata.name) is None)
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""

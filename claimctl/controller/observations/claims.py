@@ -37,6 +37,7 @@ from msgspec import structs
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
+from claimctl.reservation.facts.devices import DeviceKey
 from claimctl.reservation.facts.memory import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
@@ -72,6 +73,7 @@ class _Observed:
     """The claim's present or next allocation was made by this version or a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
     unstarted_since: dict[str, float] = field(default_factory=dict)
+    gone_since: dict[DeviceKey, float] = field(default_factory=dict)
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
     fenced_at: float | None = None
@@ -272,10 +274,17 @@ class Memories:
         if (observed := self._claims.get(key)) is not None:
             observed.evicting = True
 
-    def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
-        """Note the present state of the claim's pods.
+    def observe_present(
+        self,
+        key: ClaimKey,
+        dead: Iterable[str],
+        unstarted: Iterable[str],
+        gone: Iterable[DeviceKey] = (),
+    ) -> None:
+        """Note the present state of the claim's pods and devices.
 
         Args:
+            gone: the devices of the present allocation that are gone.
             dead: UIDs of the listed pods that are gone or done.
             unstarted: UIDs of the bound pods that have not started.
         """
@@ -286,6 +295,7 @@ class Memories:
         observed.dead_since = {uid: observed.dead_since.get(uid, now) for uid in dead}
         starting = observed.unstarted_since
         observed.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
+        observed.gone_since = {device: observed.gone_since.get(device, now) for device in gone}
 
     def memory(
         self,
@@ -319,6 +329,7 @@ class Memories:
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
             evicting=observed.evicting,
+            gone_age={device: now - since for device, since in observed.gone_since.items()},
             history_complete=history_complete,
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
@@ -356,7 +367,7 @@ def _note(observed: _Observed, claim: ResourceClaim, now: float, *, just_allocat
     elif observed.allocated_since is None:
         observed.allocated_since = now
     if claim.status.allocation is None or just_allocated:
-        observed.unnoticed_at, observed.evicting = None, False
+        observed.unnoticed_at, observed.evicting, observed.gone_since = None, False, {}
         older = _certainly(observed.made_after, meta.resource_version)
         observed.made_after = observed.made_after if older else meta.resource_version
 

@@ -287,8 +287,8 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
 def holds_step_aside(facts: Assessment) -> Reason | None:
     """May the holds stand in the list now? None if so, else why they leave a claim that is held.
 
-    - Kube-controller-manager evicts the pods because of a device's taint, and a hold would bring
-      each new pod to the same device.
+    - A device is gone or broken, and a hold would bring each new pod to it. The last pod takes it
+      along.
     - The driver, or the scheduler, wants the list for a pod alone (``reserved_for.late``).
     - A pending pod finds no room in the list. The holds come back when there is room, or no pod
       waits.
@@ -302,8 +302,8 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     if snapshot.shared or snapshot.deleting:
         return None
     in_use = not listed.isdisjoint(pods.bound)
-    if in_use and snapshot.evicts:
-        return Reason.DEVICE_TAINTED
+    if in_use and snapshot.loss is not None and snapshot.loss.after == 0:
+        return snapshot.loss.reason
     if snapshot.late is not None and not may_stand(snapshot, facts.own):
         return snapshot.late
     if not in_use:

@@ -45,7 +45,8 @@ class RetentionDecision:
     longer_grace: Blocker | None = None
     """For a deleted reservation: a blocker while its grace, the longest of all, still counts."""
     blocker: Blocker | None = None
-    """With HOLD: why the reservation does not release the claim. With RELEASE: ``longer_grace``."""
+    """With HOLD: why the reservation does not release the claim. With RELEASE: ``longer_grace``, or
+    what has become of the devices."""
 
     def hold(self, reason: Reason, message: str, after: float | None = None) -> RetentionDecision:
         """The same, but the claim is held for this reason."""
@@ -250,9 +251,11 @@ def _give_up_if_unreachable(
         return present.release(Reason.HOLD_YIELDED)
     if not held.may_reallocate:
         return None
-    if snapshot.evicts:
+    loss = snapshot.loss
+    if loss is not None and (loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED)):
         # also beside bound pods: the next one comes before any status could say so
-        return present.release(Reason.REALLOCATED)
+        blocker = Blocker(loss.reason, loss.message)
+        return replace(present, blocker=blocker).release(Reason.REALLOCATED)
     if held.name in snapshot.asked_to_reallocate:
         usable = not snapshot.allocated or bool(pods.bound)
         return None if usable else present.release(Reason.REALLOCATED)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from claimctl.reservation.facts.devices import DeviceKey
+
 
 @dataclass(frozen=True, slots=True)
 class Openings:
@@ -92,6 +94,8 @@ class Memory:
     only pod does not start beside it; None if no pod waits so."""
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
+    gone_age: Mapping[DeviceKey, float] = field(default_factory=dict)
+    """By device of the present allocation: time since its pool was first seen without it."""
     ghost_signs: Mapping[str, SignsOfLife] = field(default_factory=dict)
     """By UID of a ghost: the signs of life of its kubelet, if its node was looked at."""
     once_recorded_ghosts: frozenset[str] = frozenset()

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
     DEVICE_TAINTED = "DeviceTainted"
+    DEVICE_GONE = "DeviceGone"
     # why the hold stands in the list only while the last pod leaves
     HELD_BETWEEN_PODS = "HeldBetweenPods"
     DRIVER_REFUSES_HOLD = "DriverRefusesHold"

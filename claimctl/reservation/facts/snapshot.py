@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import inf
 
 from claimctl.reservation.facts.decision import Write
+from claimctl.reservation.facts.devices import (
+    GONE_BESIDE_PODS_SECONDS,
+    GONE_SECONDS,
+    JudgedDevice,
+    Loss,
+    judge,
+)
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
@@ -26,13 +33,7 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.drivers import known_drivers
-from claimctl.wire.claims import (
-    Device,
-    DeviceRequestAllocationResult,
-    Reference,
-    ResourceClaim,
-    ResourceSlice,
-)
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects
 from claimctl.wire.podgroups import PodGroup
@@ -202,8 +203,8 @@ class Snapshot:
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
-    """The ResourceSlices of the claim's pools with their special devices: those that evict
-    pods, that have binding conditions, or that pods cannot share."""
+    """The ResourceSlices of the claim's pools. Of most devices they have the name alone (see
+    ``Device.is_special``)."""
     binding_conditions: bool = False
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
@@ -254,23 +255,36 @@ class Snapshot:
         return DIALECTS[self.rules.dialect]
 
     @cached_property
-    def evicts(self) -> bool:
-        """Whether kube-controller-manager (KCM) evicts the pods because of a device's taint.
+    def devices(self) -> tuple[JudgedDevice, ...]:
+        """What the ResourceSlices say about each allocated device."""
+        return tuple(judge(self.claim.devices if self.claim is not None else (), self.slices))
 
-        A hold would bring each new pod to the same device, since the scheduler looks at taints only
-        when it allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``).
+    @cached_property
+    def loss(self) -> Loss | None:
+        """Why no pod should be brought to the claim's devices; None if nothing is wrong with them.
+
+        A hold brings each new pod to the same devices: the scheduler looks at slices only when it
+        allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``). A user may
+        want to keep devices that no pod can use, but not those that evict pods without end.
         """
         if self.memory.evicting:
-            return True
-        return any(
-            not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-            for result, device in self._special_devices()
-        )
+            return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
+        never = not all(held.may_reallocate for held in self.reservations)
+        patience = GONE_BESIDE_PODS_SECONDS if self.consumers.bound else GONE_SECONDS
+        found = []
+        for judged in self.devices:
+            if judged.taint is not None:
+                kept = never and judged.taint.effect != NO_EXECUTE
+                found.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
+            elif judged.gone:
+                left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
+                found.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
+        return min(found, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
     @property
     def is_for_one_pod(self) -> bool:
         """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
-        return any(device.is_for_one_pod for _, device in self._special_devices())
+        return any(judged.device and judged.device.is_for_one_pod for judged in self.devices)
 
     @cached_property
     def late(self) -> Reason | None:
@@ -282,15 +296,6 @@ class Snapshot:
         if drivers & self.rules.one_pod_drivers or self.is_for_one_pod:
             return Reason.HELD_BETWEEN_PODS
         return Reason.DRIVER_REFUSES_HOLD if drivers & self.rules.refusing_drivers else None
-
-    def _special_devices(self) -> Iterator[tuple[DeviceRequestAllocationResult, Device]]:
-        """The allocated devices that ``slices`` shows."""
-        for result in self.claim.devices if self.claim and self.slices else ():
-            for piece in self.slices:
-                if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool):
-                    for device in piece.spec.devices or ():
-                        if device.name == result.device:
-                            yield result, device
 
     @property
     def lists_each_pod(self) -> bool:
@@ -420,7 +425,8 @@ class Snapshot:
         """Seconds until pods wait in vain, so that none should be listed; 0 if they do now. None if
         no pod waits so."""
         asked, reservations = self.asked_to_reallocate, self.reservations
-        if any(held.name in asked and held.may_reallocate for held in reservations) or self.evicts:
+        lost = self.loss is not None and self.loss.after == 0
+        if lost or any(held.name in asked and held.may_reallocate for held in reservations):
             return 0.0
         since = self.stuck_since
         if since is None:

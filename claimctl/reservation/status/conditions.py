@@ -49,10 +49,6 @@ _ADVICE = {
         "ResourceClaim {claim} was created for an earlier incarnation of {workload}; recreate it"
     ),
     Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
-    Reason.DEVICE_TAINTED: (
-        "a taint of the device evicts its pods (NoExecute), so the claim is not held; the next pod "
-        "gets another device"
-    ),
     Reason.HELD_BETWEEN_PODS: (
         "its device is for one pod at a time, so the hold stands in the list only while the last "
         "pod leaves"
@@ -89,6 +85,7 @@ PROBLEMS = frozenset(
         Reason.WORKLOAD_RECREATED,
         Reason.HOLD_YIELDED,
         Reason.DEVICE_TAINTED,
+        Reason.DEVICE_GONE,
         Reason.FULL,
         Reason.UNREADABLE,
     }
@@ -173,12 +170,16 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
             reason, message = snapshot.late, f"{message}; {_ADVICE[snapshot.late]}"
         elif may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
+        if snapshot.loss is not None and not snapshot.loss.after:
+            message = f"{message}; {snapshot.loss.message}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
+    elif snapshot.loss is not None and reason is snapshot.loss.reason:
+        message = f"{snapshot.loss.message}, so the claim is not held beside its pods"
     return _condition(ConditionType.RESERVED, False, reason, message)
 
 

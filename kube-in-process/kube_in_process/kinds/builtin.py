@@ -45,8 +45,7 @@ def _table() -> tuple[Kind, ...]:
 def _of_release(kind: Kind, features: Features) -> Kind:
     release = features.version
     if kind.plural in _POD_GROUPS:
-        alpha = ("v1alpha3",) if features.composite_pod_groups else ()
-        return replace(kind, versions=("v1beta1", *alpha) if release >= (1, 37) else ("v1alpha2",))
+        return replace(kind, versions=_group_versions(features))
     if kind.group == "resource.k8s.io" and kind.plural != _TAINT_RULES:
         # 1.34 serves v1 and stores v1beta2.
         hashed_as = "v1beta2" if release == (1, 34) else ""
@@ -54,6 +53,14 @@ def _of_release(kind: Kind, features: Features) -> Kind:
     if kind.resource == "pods" and release < RESIZE_SINCE:
         return replace(kind, subresources=tuple(s for s in kind.subresources if s != "resize"))
     return kind
+
+
+def _group_versions(features: Features) -> tuple[str, ...]:
+    """The served versions of PodGroups: v1 from 1.38 on, with the shape of v1beta1."""
+    if features.version < (1, 37):
+        return ("v1alpha2",)
+    stable = ("v1",) if features.version >= (1, 38) else ()
+    return (*stable, "v1beta1", *(("v1alpha3",) if features.composite_pod_groups else ()))
 
 
 def _dra_versions(release: tuple[int, int]) -> tuple[str, ...]:

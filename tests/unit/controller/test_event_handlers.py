@@ -157,6 +157,7 @@ async def test_a_claim_without_reservation_concerns_claimctl_if_it_lists_a_workl
         assert (OTHER_KEY in await followed.after(_listing(*entries))) is concerns
 
 
+DESCRIBED = [{"name": "tpu-0", "attributes": {"color": {"string": "red"}}}]
 EVICTING = [{"name": "tpu-0", "taints": [{"key": "broken", "effect": "NoExecute"}]}]
 
 
@@ -183,7 +184,13 @@ def _change_slice(**change: Any) -> Callable[[Server], object]:
     [
         pytest.param(lambda _: None, _slice, True, id="created"),
         pytest.param(lambda _: None, lambda made: _slice(made, "p"), False, id="another pool"),
-        pytest.param(lambda _: None, _sound_slice, False, id="created without taints"),
+        pytest.param(lambda _: None, _sound_slice, True, id="created without taints"),
+        pytest.param(
+            _sound_slice, _change_slice(spec={"devices": DESCRIBED}), False, id="an attribute"
+        ),
+        pytest.param(
+            _sound_slice, _change_slice(spec={"devices": []}), True, id="its device is gone"
+        ),
         pytest.param(
             _sound_slice, _change_slice(spec={"devices": EVICTING}), True, id="a device is tainted"
         ),

@@ -18,6 +18,7 @@ from tests.support.counting_server import server
         (Preset.RESERVED_FOR_ANY_POD, (1, 36), Served(("v1",))),
         (Preset.POD_GROUPS, (1, 36), Served(("v1",), ("v1alpha2",))),
         (Preset.POD_GROUPS, (1, 37), Served(("v1",), ("v1beta1",))),
+        (Preset.POD_GROUPS, (1, 38), Served(("v1",), ("v1", "v1beta1"))),
         # an unknown group is answered in plain text by 1.37, and by a Status in 1.38
         (Preset.PLAIN, (1, 37), Served(("v1",))),
         (Preset.PLAIN, (1, 38), Served(("v1",))),

@@ -27,6 +27,7 @@ GROUPS = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
         ((1, 36), False, ()),
         ((1, 36), True, (GROUPS, "--runtime-config=scheduling.k8s.io/v1alpha2=true")),
         ((1, 37), True, (GROUPS, "--runtime-config=scheduling.k8s.io/v1beta1=true")),
+        ((1, 38), True, (GROUPS, "--runtime-config=scheduling.k8s.io/v1=true")),
     ],
 )
 def test_flags_of_the_api_server(

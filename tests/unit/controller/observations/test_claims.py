@@ -40,7 +40,7 @@ def ages(memories: Memories, of: ResourceClaim, *dead: str) -> Memory:
 def observed(
     memories: Memories, of: ResourceClaim, dead: Iterable[str] = (), unstarted: Iterable[str] = ()
 ) -> Memory:
-    memories.observe_pods(KEY, dead, unstarted)
+    memories.observe_present(KEY, dead, unstarted)
     return memories.memory(of, Ghosts())
 
 
@@ -550,3 +550,20 @@ def test_a_device_that_evicted_a_pod_counts_until_the_claim_is_allocated_anew() 
     memories.see(claim(allocated=False, version="3"))
     memories.see(claim(version="4"))
     assert not ages(memories, claim(version="4")).evicting
+
+
+def test_a_device_is_gone_since_it_was_first_seen_so_in_the_present_allocation() -> None:
+    clock, gone = HandClock(), ("gpu.example.com", "node-0", "gpu-0")
+    memories = Memories(clock)
+    memories.observe_present(KEY, (), (), (gone,))
+    memories.see(claim(version="1"))
+    memories.observe_present(KEY, (), (), (gone,))
+    clock.time += 7
+    memories.observe_present(KEY, (), (), (gone, ("gpu.example.com", "node-0", "gpu-1")))
+    assert list(memories.memory(claim(version="1"), Ghosts()).gone_age.values()) == [7, 0]
+    memories.observe_present(KEY, (), (), ())
+    memories.observe_present(KEY, (), (), (gone,))
+    assert memories.memory(claim(version="1"), Ghosts()).gone_age == {gone: 0}
+    clock.time += 7
+    memories.see(claim(allocated=False, version="2"))
+    assert memories.memory(claim(version="2"), Ghosts()).gone_age == {}

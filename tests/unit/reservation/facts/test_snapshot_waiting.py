@@ -19,13 +19,12 @@ from claimctl.wire.claims import (
     ResourceSliceSpec,
 )
 from claimctl.wire.meta import Condition
-from claimctl.wire.nodes import Taint, Toleration
+from claimctl.wire.nodes import Taint
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
     NOW,
     after,
-    allocation,
     claim,
     pending,
     pod_ref,
@@ -77,31 +76,7 @@ def pool(*taints: Taint, device: str = "gpu-0", name: str = "node-0") -> Resourc
     )
 
 
-BROKEN, SOFT = Taint(key="broken", effect="NoExecute"), Taint(effect="NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("piece", "expected"),
-    [
-        pytest.param(pool(BROKEN), True, id="its device"),
-        pytest.param(pool(SOFT), False, id="a taint that only keeps pods away"),
-        pytest.param(pool(BROKEN, device="gpu-1"), False, id="another device"),
-        pytest.param(pool(BROKEN, name="node-1"), False, id="another pool"),
-    ],
-)
-def test_a_slice_shows_that_a_device_evicts(piece: ResourceSlice, expected: bool) -> None:
-    on = seen(slices=(piece,))
-    assert on.evicts is expected
-
-
-def test_a_device_whose_taint_the_claim_tolerates_evicts_no_pod() -> None:
-    tolerated = Toleration(key="broken", operator="Exists")
-    result = replace(allocation().devices.results[0], tolerations=(tolerated,))  # type: ignore[index]  # one device
-    chosen = replace(allocation(), devices=replace(allocation().devices, results=(result,)))
-    made = claim()
-    made = replace(made, status=replace(made.status, allocation=chosen))
-    on = seen(claimed=made, slices=(pool(BROKEN),))
-    assert not on.evicts
+BROKEN = Taint(key="broken", effect="NoExecute")
 
 
 def evicted(name: str, reason: str = "DeletionByDeviceTaintManager") -> Pod:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.controller.caches.informers import special_devices
+from claimctl.controller.caches.informers import slim_slice
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.pods import DISRUPTED
 from claimctl.reservation.facts.snapshot import Rules
@@ -149,11 +149,10 @@ def test_a_device_for_one_pod_gets_the_list_too(mapped: dict[str, Any]) -> None:
     on = stage(pod_ref("a"), HOLD, rules=Rules("hold"))
     spec = ResourceSliceSpec(
         driver="gpu.example.com",
-        pool=ResourcePool(name="node-0"),
+        pool=ResourcePool(name="node-0", generation=1, resource_slice_count=1),
         devices=(Device(name="gpu-0", **mapped),),
     )
-    kept = special_devices(ResourceSlice(spec=spec))
-    on.slices = (kept,) if kept else ()
+    on.slices = (slim_slice(ResourceSlice(spec=spec)),)
     on.put(running("a"))
     assert lists(on) == ([("a",)] if mapped else [])
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.controller.caches.informers import special_devices
+from claimctl.controller.caches.informers import slim_slice
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Arrivals, Memory
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind
@@ -159,8 +159,7 @@ def test_no_pod_is_listed_beside_another_with_a_device_that_pods_cannot_share(
     pool = ResourcePool(name="node-0")
     devices = (Device(**{"name": "gpu-0", **fields}),)
     published = ResourceSliceSpec(driver="gpu.example.com", pool=pool, devices=devices)
-    kept = special_devices(ResourceSlice(spec=published))
-    on.slices = (kept,) if kept else ()
+    on.slices = (slim_slice(ResourceSlice(spec=published)),)
     on.come(*new("b"))
     assert lists(on) == expected
 

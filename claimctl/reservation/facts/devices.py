@@ -1,0 +1,79 @@
+"""What the ResourceSlices say about a claim's devices: one judgement for everything that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.kinds.drivers import known_drivers
+from claimctl.wire.claims import Device, DeviceRequestAllocationResult, ResourceSlice
+from claimctl.wire.nodes import Taint
+from claimctl.wire.placement import NO_EXECUTE, admits
+
+GONE_SECONDS, GONE_BESIDE_PODS_SECONDS = 5.0, 30.0
+"""For how long a device has to be gone before it counts as lost: without bound pods, and beside
+them."""
+
+DeviceKey = tuple[str, str, str]
+"""Driver, pool and name of a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDevice:
+    """An allocated device as the newest generation of its pool shows it.
+
+    If it is neither there nor gone, nothing is known of it: slices are missing, as while a kubelet
+    or a driver restarts, or its driver hides a device that a pod uses.
+    """
+
+    result: DeviceRequestAllocationResult
+    device: Device | None = None
+    taint: Taint | None = None
+    """A taint that keeps pods away and that the claim does not tolerate; one that evicts them if
+    there is one."""
+    gone: bool = False
+    """Whether its pool is complete and does not have it."""
+
+    @property
+    def key(self) -> DeviceKey:
+        return self.result.driver, self.result.pool, self.result.device
+
+    def __str__(self) -> str:
+        said = "is not published any more" if self.gone else "is published"
+        if self.taint is not None:
+            value = f"={self.taint.value}" if self.taint.value else ""
+            said = f"has the taint {self.taint.key}{value}:{self.taint.effect}"
+        driver, pool, device = self.key
+        return f"device {device} of pool {pool} (driver {driver}) {said}"
+
+
+def judge(
+    results: Iterable[DeviceRequestAllocationResult], slices: Iterable[ResourceSlice]
+) -> Iterator[JudgedDevice]:
+    """Judge each allocated device. Slices of other pools do not matter."""
+    pieces = [piece.spec for piece in slices]
+    for result in results:
+        name = (result.driver, result.pool)
+        pool = [piece for piece in pieces if (piece.driver, piece.pool.name) == name]
+        newest = max((piece.pool.generation for piece in pool), default=0)
+        pool = [piece for piece in pool if piece.pool.generation == newest]
+        devices = (device for piece in pool for device in piece.devices or ())
+        device = next((device for device in devices if device.name == result.device), None)
+        known = device.all_taints if device is not None else ()
+        taints = [taint for taint in known if not admits((taint,), result.tolerations)]
+        taint = min(taints, key=lambda taint: taint.effect != NO_EXECUTE, default=None)
+        habits = known_drivers().get(result.driver)
+        complete = pool and all(piece.pool.resource_slice_count == len(pool) for piece in pool)
+        gone = complete and device is None and not (habits and habits.hides_used_devices)
+        yield JudgedDevice(result, device, taint, bool(gone))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Why no pod should be brought to the claim's devices any more."""
+
+    reason: Reason
+    message: str
+    after: float | None = 0.0
+    """Seconds until it counts; None if it never does."""
