@@ -60,6 +60,7 @@ async def held(
     stage: Stage,
     *,
     name: str = "",
+    reason: str = "Reserved",
     replicas: int = 1,
     transport: Transport | None = None,
     **spec: Any,
@@ -80,7 +81,7 @@ async def held(
     body["spec"]["strategy"] = {"type": "Recreate"}
     await stage.create(DEPLOYMENTS, body)
     await stage.until_running(1)
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.until_condition("Reserved", "True", reason)
     [device] = await devices_of(stage)
     if not replicas:
         await scaled(stage, 0)
@@ -233,7 +234,8 @@ async def test_nothing_is_given_up_while_a_slice_cannot_be_read(stage: Stage) ->
 
 @pytest.mark.parametrize("replicas", [0, 1])
 async def test_a_driver_may_hide_a_device_that_a_pod_uses(stage: Stage, replicas: int) -> None:
-    pool, device = await held(stage, name="dra.net")
+    stage.embedded.driver("dra.net").wants_one_pod = True
+    pool, device = await held(stage, name="dra.net", reason="HeldBetweenPods")
     await scaled(stage, replicas)
     await stage.quiet(10)
     version = (await stage.claim()).metadata.resource_version
