@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from claimctl.kube.claim_lists import change_list
+from claimctl.kube.claim_lists import change_list, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.facts.decision import (
@@ -25,7 +25,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import decode, merge_diff, to_plain
-from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaimTemplate
+from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -71,7 +71,7 @@ class Writer:
                 assert claim is not None
                 replacement = list_replacement(write.present, write.reserved_for)
                 patched = await self._client.json_patch(
-                    _CLAIMS, claim.metadata, replacement, subresource="status"
+                    _CLAIMS, claim.metadata, replacement, subresource="status", any_version=True
                 )
                 return patched.metadata
             case WriteList():
@@ -85,9 +85,8 @@ class Writer:
                 # with the version, so that a claim that was allocated again keeps its finalizer
                 assert claim is not None
                 assert claim.metadata.resource_version == write.resource_version
-                body = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
-                freed = await self._client.merge_patch(_CLAIMS, claim.metadata, body)
-                return freed.metadata
+                patch = without_finalizer(claim.metadata)
+                return (await self._client.json_patch(_CLAIMS, claim.metadata, patch)).metadata
             case CreateClaim():
                 return await self._create(write)
             case DeleteClaim():

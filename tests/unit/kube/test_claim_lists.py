@@ -73,11 +73,30 @@ async def test_the_list_is_as_wanted_and_entries_that_stay_are_as_they_were(seed
     assert uids_written_by(written, "claimctl") == {each.uid for each in wanted} - stay
 
 
-def test_entries_that_stay_are_not_sent() -> None:
-    assert changes((VM, A, B), (VM, tomb("a"), HOLD)) == {
-        "reservedFor": [{"$patch": "delete", "uid": B.uid}, to_plain(tomb("a")), to_plain(HOLD)],
-        "$setElementOrder/reservedFor": [{"uid": each.uid} for each in (VM, A, HOLD)],
-    }
+@pytest.mark.parametrize(
+    ("before", "after", "operations"),
+    [
+        ((VM, A, B), (VM, tomb("a"), HOLD), ["remove /2", f"replace /1 {A.uid}", "add /2 d"]),
+        ((VM, A, B), (A, VM, B), ["move /1 /0"]),
+        ((VM, A, B), (B,), ["remove /1", "remove /0"]),
+        ((VM,), (HOLD,), ["remove /0", "add /0 d"]),
+        ((), (VM, A), ["add "]),
+        ((VM, A), (), ["remove "]),
+        ((VM, A), (VM, A), []),
+        ((), (), []),
+    ],
+)
+def test_entries_that_stay_are_not_sent(
+    before: tuple[Reference, ...], after: tuple[Reference, ...], operations: list[str]
+) -> None:
+    lists = ({each.uid: to_plain(each) for each in listed} for listed in (before, after))
+    shown = []
+    for each in changes("/l", *lists):
+        where = [each[key].removeprefix("/l") for key in ("from", "path") if key in each]
+        value = each.get("value")
+        entry = [value["uid"]] if isinstance(value, dict) else []
+        shown.append(" ".join([each["op"], *where, *entry]))
+    assert shown == [each.replace(" d", f" {HOLD.uid}") for each in operations]
 
 
 async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
