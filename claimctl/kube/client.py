@@ -32,7 +32,7 @@ from claimctl.kube.request import (
 )
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
-from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
+from claimctl.wire.base import Body, Object, Wire, decode, encode, encode_as_go, to_plain
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Transport
@@ -259,7 +259,7 @@ class Client:
             **{key: value for key, value in to_plain(body).items() if value != ""},
         }
         where, query = (namespace, name, subresource), self._write_query(dry_run)
-        call = self._call("POST", resource, *where, query=query, body=encode(plain))
+        call = self._call("POST", resource, *where, query=query, body=encode_as_go(plain))
         return self._decode(call, resource, await self._sender.send(call))
 
     async def merge_patch(
