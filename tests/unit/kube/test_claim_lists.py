@@ -14,14 +14,14 @@ from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall import writes
 from claimctl.controller.writer import Writer
 from claimctl.downgrade.run import write_list
-from claimctl.kube.claim_lists import change_list, changes
+from claimctl.kube.claim_lists import change_list, changes, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.references import uids_written_by
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.wire.base import to_plain
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import NOW, deployment_ref, pod_ref, tomb
 from tests.support.claim_server import NAMESPACE, Server
@@ -145,3 +145,23 @@ async def test_a_deallocation_removes_everything_in_one_write() -> None:
     written = await change_list(made.client, RESOURCECLAIMS, claim, (), deallocate=True)
     assert (written.status.allocation, written.status.reserved_for) == (None, ())
     assert made.handler.api.store.revision == before + 1
+
+
+@pytest.mark.parametrize(
+    ("present", "left"),
+    [
+        (("a.io/x", CLAIM_FINALIZER, "b.io/y"), ["a.io/x", "b.io/y"]),
+        ((CLAIM_FINALIZER,), []),
+        (("a.io/x",), ["a.io/x"]),
+    ],
+)
+async def test_only_one_finalizer_goes(present: tuple[str, ...], left: list[str]) -> None:
+    made = Server.started()
+    made.claim()
+    meta = {"metadata": {"finalizers": list(present)}}
+    made.admin.patch("resourceclaims", NAMESPACE, "slice", meta)
+    claim = await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    patch = without_finalizer(claim.metadata)
+    await made.client.json_patch(RESOURCECLAIMS, claim.metadata, patch)
+    on = made.admin.get("resourceclaims", NAMESPACE, "slice")
+    assert on["metadata"].get("finalizers", []) == left
