@@ -40,8 +40,8 @@ async def change_list(
         Conflict: the claim has another version; read it and decide again.
         KubeError: the write failed, or its outcome is unknown (RequestTimeout).
     """
-    lists = (claim.status.reserved_for, wanted)
-    before, after = ({entry.uid: to_plain(entry) for entry in each} for each in lists)
+    before = {entry.uid: to_plain(entry) for entry in claim.status.reserved_for}
+    after = {entry.uid: to_plain(entry) for entry in wanted}
     patch = changes("/status/reservedFor", before, after)
     if deallocate:
         patch.append({"op": "remove", "path": "/status/allocation"})

@@ -52,7 +52,7 @@ def encode_as_go(value: object) -> bytes:
     """Encode a plain JSON value as Go does. A server stores opaque parameters as they come, and may
     refuse every change of an object that has them in another form."""
     text = _sorting.encode(value).decode()
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _ESCAPED.sub(lambda special: f"\\u{ord(special[0]):04x}", text).encode()
 
 
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
