@@ -18,6 +18,7 @@ from claimctl.wire.resources import Resource
 
 T = TypeVar("T")
 Operations = list[dict[str, Any]]
+_LIST = "/status/reservedFor"
 
 
 async def change_list(
@@ -27,6 +28,7 @@ async def change_list(
     wanted: Iterable[Reference],
     *,
     deallocate: bool = False,
+    any_version: bool = False,
     dry_run: bool = False,
 ) -> T:
     """Give a claim that still is as read another list, in one status write.
@@ -35,6 +37,8 @@ async def change_list(
         resource: ResourceClaims, with the type that the answer is decoded into.
         claim: the claim with the list that the change was decided on.
         deallocate: also remove the allocation. ``wanted`` must be empty then.
+        any_version: only the list must be as read, and the claim must not be deleted. (A claim
+            whose list has entries is allocated.)
 
     Raises:
         Conflict: the claim has another version; read it and decide again.
@@ -42,12 +46,14 @@ async def change_list(
     """
     before = {entry.uid: to_plain(entry) for entry in claim.status.reserved_for}
     after = {entry.uid: to_plain(entry) for entry in wanted}
-    patch = changes("/status/reservedFor", before, after)
+    patch = changes(_LIST, before, after)
     if deallocate:
         patch.append({"op": "remove", "path": "/status/allocation"})
-    return await client.json_patch(
-        resource, claim.metadata, patch, subresource="status", dry_run=dry_run
-    )
+    if any_version:
+        tested = {"/metadata/deletionTimestamp": None, _LIST: [*before.values()]}
+        patch[:0] = [{"op": "test", "path": path, "value": tested[path]} for path in tested]
+    options = {"any_version": any_version, "dry_run": dry_run}
+    return await client.json_patch(resource, claim.metadata, patch, subresource="status", **options)
 
 
 def without_finalizer(meta: ObjectMeta) -> Operations:
@@ -76,11 +82,9 @@ def changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> O
         if key not in before:
             now.insert(place, key)
             patch.append({"op": "add", "path": here, "value": entry})
-            continue
-        if now[place] != key:
+        elif now[place] != key:
             patch.append({"op": "move", "from": f"{path}/{now.index(key)}", "path": here})
-            now.remove(key)
-            now.insert(place, key)
-        if before[key] != entry:
+            now.insert(place, now.pop(now.index(key)))
+        if before.get(key, entry) != entry:
             patch.append({"op": "replace", "path": here, "value": entry})
     return patch

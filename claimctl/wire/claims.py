@@ -23,7 +23,6 @@ UNCHANGEABLE = (
     "server refuses every change of the claim: make the claim again with kubectl, which writes "
     "that form"
 )
-"""What to say of a claim whose opaque parameters have spaces, or ``<``, ``>`` or ``&``."""
 
 
 class Reference(Wire, frozen=True, kw_only=True):
