@@ -56,11 +56,14 @@ def _with_parameters(body: Mapping[str, Any], parameters: str) -> bytes:
     return json.dumps(whole).replace('"HERE"', parameters).encode()
 
 
+async def _send(stage: Stage, method: str, path: str, kind: str, body: bytes) -> int:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/{path}"
+    headers = {"content-type": f"application/{kind}"}
+    return (await stage.embedded.transport().send(method, path, (), headers, body)).status
+
+
 async def _post(stage: Stage, plural: str, body: bytes) -> None:
-    path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/{plural}"
-    headers = {"content-type": "application/json"}
-    answer = await stage.embedded.transport().send("POST", path, (), headers, body)
-    assert answer.status == 201
+    assert await _send(stage, "POST", plural, "json", body) == 201
 
 
 async def _use(stage: Stage) -> None:
@@ -154,7 +157,7 @@ async def test_a_claim_that_claimctl_makes_can_be_changed(stage: Stage, paramete
     await stage.create(CLAIMRESERVATIONS, made)
     await stage.create(DEPLOYMENTS, manifests.deployment())
     await stage.until_condition("Reserved", "True", "Reserved", within=5)
-    annotate = {"metadata": {"annotations": {"a": "b"}}}
-    await stage.patch(RESOURCECLAIMS, "slice", annotate)
+    patch, kind = b'{"metadata":{"annotations":{"a":"b"}}}', "strategic-merge-patch+json"
+    assert await _send(stage, "PATCH", "resourceclaims/slice", kind, patch) == 200
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
     await stage.until_released(within=60)
