@@ -29,7 +29,7 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
-from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.facts.workloads import (
@@ -42,6 +42,7 @@ from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
 from claimctl.wire.coordination import renewed_at
+from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
@@ -306,6 +307,9 @@ def rule_lines(state: WorkloadState) -> Iterator[str]:
 def describe_retention(explanation: Explanation, retention: RetentionDecision) -> str:
     """What a reservation asks for, as one line of text."""
     blocker = retention.blocker
+    said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
+    if said is not None and said.reason == Reason.UNCHANGEABLE:
+        return f"cannot hold it ({said.reason}): {said.message}"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None
         verb = "holds" if allocated else "would hold it"
