@@ -26,6 +26,8 @@ FORMS = {
     "with <, > and & as Go escapes them": (ESCAPED, 200, 200),
     "not sorted inside": ('{"a":{"c":1,"b":2}}', 422, 200),
     "a number that Go writes otherwise": (EXPONENT, 422, 200),
+    "a whole number with a point": ('{"a":1.0}', 422, 200),
+    "a letter that needs no escape": ('{"a":"\\u00e9"}', 422, 200),
     "spaces in a string": ('{"a":"b: \\" c"}', 200, 200),
 }
 """By form: the parameters, the answer to a strategic merge patch, and to any other patch."""

@@ -109,7 +109,16 @@ def sorted_keys(value: Any) -> Any:
 
 def _read(part: Any) -> Any:
     kept = isinstance(part, dict) and part.keys() == {TEXT}
-    return decode_any(part[TEXT]) if kept else part
+    return _numbers(decode_any(part[TEXT]) if kept else part)
+
+
+def _numbers(value: Any) -> Any:
+    """``value`` with whole floats as Go writes them, without a point."""
+    if isinstance(value, dict):
+        return {key: _numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_numbers(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def all_sorted(value: Any) -> Any:
