@@ -1,8 +1,8 @@
 """Write the list of a claim (``status.reservedFor``), or take the finalizer off.
 
-Each write is a JSON patch of the entries that change. An entry that stays is not sent, so it keeps
-fields that claimctl does not know. And the rest of the claim stays as it is: a strategic merge
-patch would sort the keys of opaque parameters, which the API server then refuses as a change.
+Each write is a JSON patch of the fields of entries that change. The others are not sent, so an
+entry keeps fields that claimctl does not know. And the rest of the claim stays as it is: a
+strategic merge patch would sort the keys of opaque parameters, which the API server then refuses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from claimctl.kube.client import Client
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
@@ -86,5 +86,7 @@ def changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> O
             patch.append({"op": "move", "from": f"{path}/{now.index(key)}", "path": here})
             now.insert(place, now.pop(now.index(key)))
         if before.get(key, entry) != entry:
-            patch.append({"op": "replace", "path": here, "value": entry})
+            for name, value in merge_diff(before[key], entry).items():
+                gone = {"op": "remove", "path": f"{here}/{name}"}
+                patch.append(gone if value is None else {**gone, "op": "add", "value": value})
     return patch

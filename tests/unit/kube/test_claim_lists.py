@@ -76,7 +76,11 @@ async def test_the_list_is_as_wanted_and_entries_that_stay_are_as_they_were(seed
 @pytest.mark.parametrize(
     ("before", "after", "operations"),
     [
-        ((VM, A, B), (VM, tomb("a"), HOLD), ["remove /2", f"replace /1 {A.uid}", "add /2 d"]),
+        (
+            (VM, A, B),
+            (VM, tomb("a"), HOLD),
+            ["remove /2", "add /1/apiGroup", "add /1/resource", "add /2 d"],
+        ),
         ((VM, A, B), (A, VM, B), ["move /1 /0"]),
         ((VM, A, B), (B,), ["remove /1", "remove /0"]),
         ((VM,), (HOLD,), ["remove /0", "add /0 d"]),
