@@ -5,12 +5,12 @@ The functions at the end make the bodies of requests from structs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from claimctl.kube.claim_lists import change_list
+from claimctl.kube.claim_lists import change_list, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.facts.decision import (
@@ -25,7 +25,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import decode, merge_diff, to_plain
-from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaimTemplate
+from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -66,28 +66,21 @@ class Writer:
         """
         claim = snapshot.claim
         match write:
-            case WriteList(present=(_, *_)):
-                # whatever version the claim has now, if its list is the one that was decided on
-                assert claim is not None
-                replacement = list_replacement(write.present, write.reserved_for)
-                patched = await self._client.json_patch(
-                    _CLAIMS, claim.metadata, replacement, subresource="status"
-                )
-                return patched.metadata
             case WriteList():
                 assert claim is not None
-                assert claim.metadata.resource_version == write.resource_version
-                changed = await change_list(
-                    self._client, _CLAIMS, claim, write.reserved_for, deallocate=write.deallocate
-                )
-                return changed.metadata
+                if any_version := bool(write.present):
+                    assert claim.status.reserved_for == write.present
+                else:
+                    assert claim.metadata.resource_version == write.resource_version
+                options = {"deallocate": write.deallocate, "any_version": any_version}
+                wanted = write.reserved_for
+                return (await change_list(self._client, _CLAIMS, claim, wanted, **options)).metadata
             case RemoveClaimFinalizer():
                 # with the version, so that a claim that was allocated again keeps its finalizer
                 assert claim is not None
                 assert claim.metadata.resource_version == write.resource_version
-                body = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
-                freed = await self._client.merge_patch(_CLAIMS, claim.metadata, body)
-                return freed.metadata
+                patch = without_finalizer(claim.metadata)
+                return (await self._client.json_patch(_CLAIMS, claim.metadata, patch)).metadata
             case CreateClaim():
                 return await self._create(write)
             case DeleteClaim():
@@ -150,19 +143,6 @@ def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
         }
     body["consumers"] = status.consumers
     return body
-
-
-def list_replacement(
-    present: Iterable[Reference], wanted: Iterable[Reference]
-) -> list[dict[str, Any]]:
-    """The operations of a JSON patch that replace a claim's list if it is still ``present``, and if
-    the claim is not being deleted. (A claim whose list has entries is allocated.)"""
-    path = "/status/reservedFor"
-    return [
-        {"op": "test", "path": "/metadata/deletionTimestamp", "value": None},
-        {"op": "test", "path": path, "value": [to_plain(entry) for entry in present]},
-        {"op": "replace", "path": path, "value": [to_plain(entry) for entry in wanted]},
-    ]
 
 
 def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:

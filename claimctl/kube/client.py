@@ -25,7 +25,6 @@ from claimctl.kube.request import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
     Call,
     Sender,
     call_to,
@@ -33,7 +32,7 @@ from claimctl.kube.request import (
 )
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
-from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
+from claimctl.wire.base import Body, Object, Wire, decode, encode, encode_as_go, to_plain
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Transport
@@ -43,6 +42,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 PAGE = 500
+_DOES_NOT_FIT = "the server rejected our request due to an error in our request"
+"""What a server answers with 422 if a JSON patch does not fit the object, or its test fails."""
 
 
 class Client:
@@ -258,7 +259,7 @@ class Client:
             **{key: value for key, value in to_plain(body).items() if value != ""},
         }
         where, query = (namespace, name, subresource), self._write_query(dry_run)
-        call = self._call("POST", resource, *where, query=query, body=encode(plain))
+        call = self._call("POST", resource, *where, query=query, body=encode_as_go(plain))
         return self._decode(call, resource, await self._sender.send(call))
 
     async def merge_patch(
@@ -268,21 +269,15 @@ class Client:
         patch: Mapping[str, Any],
         *,
         subresource: str = "",
-        strategic: bool = False,
         dry_run: bool = False,
     ) -> T:
         """Change the fields in ``patch`` if the object still has the version of ``meta``.
-
-        Args:
-            strategic: merge the lists of a built-in kind by their keys; directives in the patch may
-                delete single entries.
 
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
         body, query = _under(meta, patch), self._write_query(dry_run)
-        kind = STRATEGIC_MERGE_PATCH if strategic else MERGE_PATCH
-        return await self._patch(resource, meta, subresource, kind, body, query)
+        return await self._patch(resource, meta, subresource, MERGE_PATCH, body, query)
 
     async def apply(self, resource: Resource[T], body: Object, *, dry_run: bool = False) -> T:
         """Apply a manifest on the server's side; fields of other managers become this client's."""
@@ -298,26 +293,31 @@ class Client:
         operations: Sequence[Mapping[str, Any]],
         *,
         subresource: str = "",
+        any_version: bool = False,
+        dry_run: bool = False,
     ) -> T:
-        """Change an object by a JSON patch (RFC 6902). Its ``test`` operations are preconditions.
-
-        The server compares and stores in one step. If the object changes meanwhile, the server
-        applies the patch again by itself, so only the tested values have to be the same.
+        """Change an object by a JSON patch (RFC 6902) if it still has the version of ``meta``.
 
         Args:
-            meta: names the object, with the UID that it must have.
-            operations: tests of all that the change was decided on, and the change.
+            any_version: the object must have the UID of ``meta`` only, and pass the ``test``
+                operations. The server compares and stores in one step. If the object changes
+                meanwhile, the server applies the patch again by itself.
 
         Raises:
-            Conflict: a test failed, or the object as it is now does not take the change; read it
-                and decide again.
+            Conflict: the object has another version, or does not fit the patch; read it and decide
+                again.
         """
-        tested = [{"op": "test", "path": "/metadata/uid", "value": meta.uid}, *operations]
-        body, query = encode(tested), self._write_query(dry_run=False)
+        required = {"op": "test", "path": "/metadata/uid", "value": meta.uid}
+        if not any_version:
+            # the server answers a failed test with 422, and another version here with 409
+            path, version = "/metadata/resourceVersion", _version(meta)
+            required = {"op": "replace", "path": path, "value": version}
+        body, query = encode([required, *operations]), self._write_query(dry_run)
         try:
             return await self._patch(resource, meta, subresource, JSON_PATCH, body, query)
         except Invalid as error:
-            # the server tells a failed test from a change that it refuses by a text alone
+            if error.message != _DOES_NOT_FIT:
+                raise
             raise Conflict(
                 error.method,
                 error.path,
@@ -445,10 +445,14 @@ class Client:
 
 def _under(meta: ObjectMeta, patch: Mapping[str, Any]) -> bytes:
     """A patch for an object of this version only."""
+    metadata = {**patch.get("metadata", {}), "resourceVersion": _version(meta)}
+    return encode({**patch, "metadata": metadata})
+
+
+def _version(meta: ObjectMeta) -> str:
     if not meta.resource_version:
         raise BadRequest("PATCH", meta.name, message="a write needs a resourceVersion")
-    metadata = {**patch.get("metadata", {}), "resourceVersion": meta.resource_version}
-    return encode({**patch, "metadata": metadata})
+    return meta.resource_version
 
 
 def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from claimctl.wire.base import decode
+from claimctl.wire.claims import UNCHANGEABLE
 from claimctl.wire.meta import Status
 from claimctl.wire.unreadable import Unreadable
 
@@ -137,6 +138,11 @@ class Invalid(ApiError):
     """422: the object is not valid."""
 
 
+class Unchangeable(Invalid):
+    """422 to a patch of a ResourceClaim, for fields that the patch does not change: the server
+    compares their bytes, and the bytes change when it reads and writes the claim."""
+
+
 class TooManyRequests(ApiError):
     """429: too many requests; or a disruption budget refuses an eviction."""
 
@@ -181,12 +187,13 @@ def from_status(
     method: str, path: str, status: int, answer: Status, retry_after: str | None = None
 ) -> ApiError:
     """Make the error for a Status object, which a watch may also send in an ERROR event."""
-    error = _class_of(status, answer)(
+    class_ = _class_of(path, status, answer)
+    error = class_(
         method,
         path,
         status=status,
         reason=answer.reason or _BY_STATUS.get(status, ServerError).__name__,
-        message=answer.message,
+        message=UNCHANGEABLE if class_ is Unchangeable else answer.message,
     )
     error.retry_after = _seconds(retry_after, answer)
     causes = (answer.details and answer.details.causes) or ()
@@ -195,11 +202,13 @@ def from_status(
     return error
 
 
-def _class_of(status: int, answer: Status) -> type[ApiError]:
+def _class_of(path: str, status: int, answer: Status) -> type[ApiError]:
     if status == 409 and answer.reason == "AlreadyExists":
         return AlreadyExists
     if status == 422 and _is_missing_permission(answer):
         return Forbidden
+    if status == 422 and "/resourceclaims/" in path and "field is immutable" in answer.message:
+        return Unchangeable
     if status >= 500:
         return ServerError
     return _BY_STATUS.get(status, ApiError)

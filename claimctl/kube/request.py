@@ -40,7 +40,6 @@ _PAUSES = Backoff(first=0.25, cap=5.0)
 _LONGEST_RETRY_AFTER = 60.0
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 NO_ANSWER = "<error>"
 """The code of a request without an answer, as in the metrics of Kubernetes' own clients."""

@@ -19,6 +19,7 @@ from claimctl.reservation.facts.decision import (
     ListReservations,
     Precaution,
     ReadClaim,
+    RemoveClaimFinalizer,
     SetFinalizer,
     Step,
     Write,
@@ -46,6 +47,7 @@ CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
 FIGHT_REST = 300.0
 """Seconds to wait before claimctl writes a list again that another client keeps undoing."""
+_CLAIM_WRITES = (WriteList, RemoveClaimFinalizer)
 _PASSES = frozenset(
     {Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS, Reason.PODS_MAY_BE_BOUND, Reason.UNREADABLE}
 )
@@ -120,6 +122,9 @@ def decide(snapshot: Snapshot) -> Decision:
                     decision.waits.append(blocker.after or CACHE_CATCHES_UP)
     if not decision.needs and (ended := _ended_request(facts, decision)) is not None:
         decision.write = ended
+    if (left := snapshot.memory.refusal_left) and isinstance(decision.write, _CLAIM_WRITES):
+        decision.write = None
+        decision.waits.append(left)
     if decision.decided and not snapshot.allocated:
         return decision
     # 6. Compute the reservations' statuses; write one if there is no other write.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -38,11 +39,20 @@ def null_is_empty(struct: Wire, field: str, value: msgspec.Raw) -> None:
 
 
 _encoder = msgspec.json.Encoder()
+_sorting = msgspec.json.Encoder(order="deterministic")
+_ESCAPED = re.compile("[<>&\u2028\u2029]")
 
 
 def encode(value: object) -> bytes:
     """Encode a struct or plain JSON value as compact JSON bytes."""
     return _encoder.encode(value)
+
+
+def encode_as_go(value: object) -> bytes:
+    """Encode a plain JSON value as Go does. A server stores opaque parameters as they come, and may
+    refuse every change of an object that has them in another form."""
+    text = _sorting.encode(value).decode()
+    return _ESCAPED.sub(lambda special: f"\\u{ord(special[0]):04x}", text).encode()
 
 
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}

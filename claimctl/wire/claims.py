@@ -18,6 +18,13 @@ CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """The scheduler adds this finalizer before it allocates. Whatever deallocates removes it."""
 
 
+UNCHANGEABLE = (
+    "the parameters of its device configuration are not in the API server's own form, so the API "
+    "server refuses every change of the claim: make the claim again with kubectl, which writes "
+    "that form"
+)
+
+
 class Reference(Wire, frozen=True, kw_only=True):
     """An entry of a ResourceClaim's status.reservedFor."""
 

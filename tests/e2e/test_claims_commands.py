@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,28 @@ async def test_explain_says_who_holds_and_what_would_help(directory: Path) -> No
     assert document["reservations"][0]["action"] == "Hold"
     assert "no workload and no ClaimReservation" in plain.out
     assert "the cluster frees its devices when the last pod is gone" in plain.out
+
+
+@pytest.mark.real_time(120)
+async def test_explain_names_a_claim_that_nobody_can_change(directory: Path) -> None:
+    async with cluster(HOLD, directory) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        body = objects.claim("ml", "slice")
+        opaque = {"driver": "gpu.example.com", "parameters": {"a": 1}}
+        body["spec"]["devices"]["config"] = [{"opaque": opaque}]
+        path = "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims"
+        headers, text = {"content-type": "application/json"}, json.dumps(body).encode()
+        await served.embedded.transport().send("POST", path, (), headers, text)
+        await served.stage.user.create(objects.deployment(TRAIN))
+        await served.stage.user.create(objects.reservation(TRAIN, DEPLOYMENT))
+        reason = "ClaimCannotBeChanged"
+        await served.stage.until(lambda: acts.has_reason(TRAIN, reason), reason)
+        claim = await served.claimctl("explain", "slice", "-n", "ml")
+        pages = await served.claimctl("explain", f"reason/{reason}")
+    assert f"cannot hold it ({reason}): ResourceClaim slice cannot be held: the para" in claim.out
+    assert "Delete the claim when no pod uses it, and create it from its manifest" in claim.out
+    assert "Make the claim again with kubectl" in pages.out
 
 
 @pytest.mark.real_time(120)

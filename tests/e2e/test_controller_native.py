@@ -214,7 +214,7 @@ class SlowRelease:
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        if method == "PATCH" and b'"allocation":null' in (body or b""):
+        if method == "PATCH" and b'"/status/allocation"' in (body or b""):
             self.begun.set()
             await asyncio.sleep(0.3)
         return await self._inner.send(method, path, query, headers, body)

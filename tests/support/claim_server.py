@@ -11,6 +11,7 @@ from kube_in_process.api_server import api_server
 from kube_in_process.http.handler import Handler
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
+from kube_in_process.storage.raw_json import TEXT
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
 from claimctl.downgrade.ledger import PlanLedger
@@ -166,6 +167,21 @@ class Server:
         vm = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
         self.claim("slice", vm, shared=False)
         self.write_list()
+
+    def unchangeable(self, *references: dict[str, str], **meta: Any) -> None:
+        """The claim slice, allocated; a server takes no patch of it, whose parameters have a space.
+
+        Its writer sends the bytes of the parameters as they are, as Kubernetes' components do.
+        """
+        config = {"opaque": {"driver": "d.example.com", "parameters": {TEXT: '{"a": 1}'}}}
+        body = {
+            "metadata": {"name": "slice", "namespace": NAMESPACE, **meta},
+            "spec": {"devices": {"config": [config]}, "reservedFor": TRAIN},
+        }
+        claim = self.admin.create("resourceclaims", body)
+        allocation = {"devices": {"config": [{"source": "FromClaim", **config}]}}
+        status = {"allocation": allocation, "reservedFor": list(references)}
+        self.admin.update("resourceclaims", {**claim, "status": status}, "status")
 
     def listed(self, name: str = "slice", namespace: str = NAMESPACE) -> list[str]:
         listed = self.admin.get("resourceclaims", namespace, name)["status"]["reservedFor"]

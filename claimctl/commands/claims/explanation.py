@@ -320,6 +320,9 @@ def rule_lines(state: WorkloadState) -> Iterator[str]:
 def describe_retention(explanation: Explanation, retention: RetentionDecision) -> str:
     """What a reservation asks for, as one line of text."""
     blocker = retention.blocker
+    said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
+    if said is not None and said.reason == Reason.UNCHANGEABLE:
+        return f"cannot hold it ({said.reason}): {said.message}"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None
         verb = "holds" if allocated else "would hold it"

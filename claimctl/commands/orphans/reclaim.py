@@ -23,13 +23,12 @@ from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.writer import finalizers_patch
-from claimctl.kube.claim_lists import change_list
+from claimctl.kube.claim_lists import change_list, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
 from claimctl.reservation.facts.decision import Blocker, WriteList
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock
@@ -267,9 +266,11 @@ class Reclaim:
         await self._remove_finalizer(candidate, claim)
 
     async def _remove_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
-        patch = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
-        patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
-        await self.client.merge_patch(RESOURCECLAIMS, claim.metadata, patch)
+        patch = without_finalizer(claim.metadata)
+        if claim.metadata.annotation(RELEASE_ANNOTATION) is not None:
+            mark = RELEASE_ANNOTATION.replace("/", "~1")
+            patch.append({"op": "remove", "path": f"/metadata/annotations/{mark}"})
+        await self.client.json_patch(RESOURCECLAIMS, claim.metadata, patch)
         candidate.freed = True
         self._finish(candidate)
 

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import structs
+
 from claimctl.cli.errors import CommandFailed
 from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
@@ -45,7 +47,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone
 from claimctl.text import listed
-from claimctl.wire.resources import NODES, PODS
+from claimctl.wire.resources import NODES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
 POLL_SECONDS = 2.0
@@ -162,6 +164,14 @@ class Uninstall:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
         left = judge.leftovers(scan, self._wanted.times, freed, self._watched)
+        refused = self._writer.refused
+        left = tuple(
+            structs.replace(each, message=f"{each.message}; {refused[where]}", after=None)
+            if each.kind == RESOURCECLAIMS.kind
+            and (where := (each.namespace, each.name)) in refused
+            else each
+            for each in left
+        )
         return UninstallResult(left, judge.notes(scan), self._writer.removed)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:

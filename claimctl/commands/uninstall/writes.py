@@ -6,8 +6,8 @@ meanwhile is left to the next round.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from claimctl.commands.orphans.model import ScannedClaim
@@ -16,10 +16,11 @@ from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
 from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.errors import Conflict, NotFound, Unchangeable
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.wire.base import to_plain
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS
@@ -37,6 +38,8 @@ class UninstallWriter:
         self._client = client
         self._report = report
         self.removed: list[Removed] = []
+        self.refused: dict[tuple[str, str], str] = {}
+        """By namespace and name: why the API server refuses every change of a claim."""
 
     async def for_all(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
         """Do the work for each item; one that another client changed is left to the next round."""
@@ -72,19 +75,31 @@ class UninstallWriter:
     async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
         meta = scanned.claim.metadata
         gone = {owner.uid for owner in lost_owners(scanned.claim, scan.reservations)}
-        if not gone or scanned.reserved:
+        if not gone or scanned.reserved or meta.key in self.refused:
             return
         owners = [to_plain(owner) for owner in meta.owner_references if owner.uid not in gone]
         patch = {"metadata": {"ownerReferences": owners or None}}
-        await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
-        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
+        with self._claim(meta):
+            await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
+            self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
     async def write_list(self, wanted: tuple[ScannedClaim, WriteList]) -> None:
         scanned, write = wanted
         meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
-        await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
-        text = f"list of {before} entries: {len(write.reserved_for)} stay"
-        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, text)
+        if meta.key in self.refused:
+            return
+        with self._claim(meta):
+            await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
+            text = f"list of {before} entries: {len(write.reserved_for)} stay"
+            self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, text)
+
+    @contextmanager
+    def _claim(self, meta: ObjectMeta) -> Iterator[None]:
+        """Write a claim, or note that nothing can change it: then it is not tried again."""
+        try:
+            yield
+        except Unchangeable as error:
+            self.refused[meta.key] = error.message
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata

@@ -54,6 +54,8 @@ OUT_OF_STEP_SECONDS = 5.0
 T = TypeVar("T")
 _Key = tuple[str, str]
 
+REFUSED_SECONDS = 3600.0
+"""How long a claim is left alone whose every change the API server refuses, in seconds."""
 REPEAT_SECONDS = 60.0
 """How long writes are remembered, in seconds, to detect another client that undoes them."""
 
@@ -86,6 +88,8 @@ class _Observed:
     """The version from which on this process noted every pod that the list has."""
     unnoticed_at: float | None = None
     """When a listed pod may last have vanished without this process having noted it."""
+    refused_at: float | None = None
+    """When the API server last refused to change the claim at all."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
 
 
@@ -228,6 +232,11 @@ class Memories:
             content = tuple(sorted(references, key=lambda reference: reference.uid))
             observed.writes.append((self._clock.monotonic(), content))
 
+    def refused(self, key: ClaimKey) -> None:
+        """Note that the API server refuses every change of the claim."""
+        if (observed := self._claims.get(key)) is not None:
+            observed.refused_at = self._clock.monotonic()
+
     def fenced(self, key: ClaimKey) -> None:
         """Note that this process has just fenced the claim."""
         if (observed := self._claims.get(key)) is not None:
@@ -333,6 +342,7 @@ class Memories:
             history_complete=history_complete,
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
+            refusal_left=max(REFUSED_SECONDS - _age(now, observed.refused_at, inf), 0.0),
             repeated_writes=_repeats(observed.writes, now),
         )
 

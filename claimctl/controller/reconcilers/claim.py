@@ -24,6 +24,7 @@ from claimctl.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    Unchangeable,
     UnreadableObject,
 )
 from claimctl.kube.events import EventRecorder
@@ -66,6 +67,8 @@ class Consequence(Enum):
     """Another client is writing the list. Read the claim live, decide and write at once."""
     WITHOUT_TEMPLATE = auto()
     """Decide again, knowing that the template is missing or refused."""
+    LEAVE_ALONE = auto()
+    """No write can change the claim. Say so, and do not try again for long."""
     REPORT_REFUSAL = auto()
     """Write into the statuses what the API server refuses, and back off."""
     BACK_OFF = auto()
@@ -74,6 +77,7 @@ class Consequence(Enum):
 _CONSEQUENCES: tuple[tuple[tuple[type[Exception], ...], type, Consequence], ...] = (
     ((TemplateMissing,), CreateClaim, Consequence.WITHOUT_TEMPLATE),
     ((Invalid, BadRequest, UnreadableObject), CreateClaim, Consequence.WITHOUT_TEMPLATE),
+    ((Unchangeable,), object, Consequence.LEAVE_ALONE),
     ((Forbidden, Invalid, BadRequest), object, Consequence.REPORT_REFUSAL),
     ((Conflict,), WriteList, Consequence.AGAIN_ON_LIVE_CLAIM),
     ((Conflict, NotFound, AlreadyExists), object, Consequence.AGAIN_SOON),
@@ -151,6 +155,10 @@ class ClaimReconciler:
                     return replace(findings, template_missing=True)
                 case Consequence.WITHOUT_TEMPLATE:
                     return replace(findings, template_refused=str(error))
+                case Consequence.LEAVE_ALONE:
+                    log.warning("claim cannot be changed", error=str(error))
+                    self._know.observations.claims.refused(key)
+                    return After(0.0)
                 case Consequence.REPORT_REFUSAL:
                     await self._report_refusal(snapshot, decision, error)
             raise

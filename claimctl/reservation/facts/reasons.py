@@ -54,6 +54,7 @@ class Reason(StrEnum):
     ALREADY_RESERVED_FOR = "AlreadyReservedFor"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     TEMPLATE_INVALID = "TemplateInvalid"
+    UNCHANGEABLE = "ClaimCannotBeChanged"
     HOLD_YIELDED = "HoldYielded"
     DEVICE_TAINTED = "DeviceTainted"
     DEVICE_GONE = "DeviceGone"

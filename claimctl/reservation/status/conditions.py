@@ -19,6 +19,7 @@ from claimctl.reservation.status.sharing import disagreement, why_one_by_one
 from claimctl.reservation.users.blockers import names_of
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.text import listed
+from claimctl.wire.claims import UNCHANGEABLE
 from claimctl.wire.meta import Condition, find_condition, renewed
 from claimctl.wire.placement import selects
 from claimctl.wire.reservations import ClaimReservationSpec, ForceDeletedPod
@@ -48,6 +49,7 @@ _ADVICE = {
     Reason.WORKLOAD_RECREATED: (
         "ResourceClaim {claim} was created for an earlier incarnation of {workload}; recreate it"
     ),
+    Reason.UNCHANGEABLE: f"ResourceClaim {{claim}} cannot be held: {UNCHANGEABLE}",
     Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
     Reason.HELD_BETWEEN_PODS: (
         "its device is for one pod at a time, so the hold stands in the list only while the last "
@@ -83,6 +85,7 @@ PROBLEMS = frozenset(
         Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
         Reason.ALREADY_RESERVED_FOR,
         Reason.WORKLOAD_RECREATED,
+        Reason.UNCHANGEABLE,
         Reason.HOLD_YIELDED,
         Reason.DEVICE_TAINTED,
         Reason.DEVICE_GONE,
@@ -185,17 +188,18 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
 
 def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason | None:
     snapshot = facts.snapshot
-    if snapshot.claim is None and snapshot.template_refused:
-        return Reason.TEMPLATE_INVALID
     if snapshot.claim is None:
         missing = snapshot.template_missing
-        return Reason.TEMPLATE_NOT_FOUND if missing else Reason.CLAIM_NOT_FOUND
+        reason = Reason.TEMPLATE_NOT_FOUND if missing else Reason.CLAIM_NOT_FOUND
+        return Reason.TEMPLATE_INVALID if snapshot.template_refused else reason
     if facts.is_held_for(retention):
         return None
     if retention.action is Action.NONE or retention.reason is Reason.WORKLOAD_RECREATED:
         return retention.reason
     if snapshot.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
+    if snapshot.memory.refusal_left > 0:
+        return Reason.UNCHANGEABLE
     if not snapshot.allocated:
         ended = retention.held.workload.ended
         return Reason.WORKLOAD_ENDED if ended else Reason.NOT_ALLOCATED

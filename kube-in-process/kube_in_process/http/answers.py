@@ -12,7 +12,8 @@ import yaml
 from kube_in_process.errors import StatusError
 from kube_in_process.objects import Object
 from kube_in_process.seams import HttpResponse
-from kube_in_process.storage.store import encode
+from kube_in_process.storage.raw_json import as_answered
+from kube_in_process.storage.store import decode, encode
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -51,10 +52,11 @@ def respond(answer: Answer, media: str = JSON) -> HttpResponse:
     warnings = [_warning(text) for text in shown]
     if warnings:
         headers["warning"] = ", ".join(warnings)
+    data = as_answered(encode(answer.body))
     if media == YAML:
-        text = yaml.dump(answer.body, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
+        text = yaml.dump(decode(data), Dumper=_Dumper, sort_keys=True, default_flow_style=False)
         return whole(answer.status, YAML, text.encode(), headers)
-    return whole(answer.status, JSON, encode(answer.body), headers)
+    return whole(answer.status, JSON, data, headers)
 
 
 _MISREAD = re.compile(

@@ -12,11 +12,13 @@ import yaml
 from kube_in_process.errors import NO_VERSION, StatusError, bad_request
 from kube_in_process.http.protobuf import MEDIA_TYPE, ProtobufError, decode_body
 from kube_in_process.objects import Object
+from kube_in_process.storage.raw_json import keep_texts
 from kube_in_process.text import json_text
 
 _JSON = ("application/json", "")
 _YAML = "application/yaml"
 _TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_WITH_PARAMETERS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
 _GO_TYPES = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 _GO_HEADER = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -99,6 +101,8 @@ def _from_json(body: bytes, expected: str, repeated: list[str]) -> Object:
         text = f"json: cannot unmarshal {go} into Go value of type {_GO_HEADER}"
         why = f"couldn't get version/kind; json parse error: {text} ({body.hex()})"
         raise _unrecognized(expected, why)
+    if expected in _WITH_PARAMETERS:
+        keep_texts(value, body)
     return _typed(value, expected)
 
 

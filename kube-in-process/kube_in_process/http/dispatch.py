@@ -23,6 +23,7 @@ from kube_in_process.kinds.kind import Kind
 from kube_in_process.kinds.not_emulated import check_kind
 from kube_in_process.objects import Object
 from kube_in_process.seams import HttpResponse
+from kube_in_process.storage.raw_json import as_answered
 from kube_in_process.storage.requests import WriteOptions
 from kube_in_process.storage.store import encode
 from kube_in_process.verbs.api import Api
@@ -163,9 +164,9 @@ async def _lines(watch: Watch, view: View | None) -> AsyncIterator[bytes]:
 
 def _shown(event: Event, view: View | None) -> bytes:
     if view is None or event.type == "ERROR":
-        return event.encoded()
+        return as_answered(event.encoded())
     obj = event.object
-    return encode(view.bookmark(obj) if event.type == "BOOKMARK" else view.event(obj))
+    return as_answered(encode(view.bookmark(obj) if event.type == "BOOKMARK" else view.event(obj)))
 
 
 def _create(api: Api, exchange: Exchange) -> Answer:

@@ -23,7 +23,7 @@ from kube_in_process.patch.json_patch import PatchError, json_patch, merge, refu
 from kube_in_process.patch.strategic import strategic_patch
 from kube_in_process.schema.conversion import Unconvertible
 from kube_in_process.schema.typed import go_value
-from kube_in_process.storage.raw_json import all_sorted, sorted_keys
+from kube_in_process.storage.raw_json import all_sorted, as_patched, sorted_keys
 from kube_in_process.storage.store import decode, encode
 from kube_in_process.text import json_text
 from kube_in_process.verbs import writing
@@ -69,7 +69,8 @@ def _patch_object(
         StatusError: 400, 404, 409, 422.
     """
     old = stored(write.state, write.target)
-    outward = write.state.outward(write.target.kind, write.target.version, decode(encode(old)))
+    found = decode(as_patched(encode(old)))
+    outward = write.state.outward(write.target.kind, write.target.version, found)
     new = change(write.state.decoder.as_written(write.target.kind, write.target.version, outward))
     if strategic is not None:
         write, new = replace(write, maps=True), _converted(write, new, strategic)

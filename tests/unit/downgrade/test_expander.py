@@ -11,6 +11,7 @@ from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.records import announced
 from claimctl.reservation.facts.references import LIMIT
+from claimctl.wire.claims import UNCHANGEABLE
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanSpec
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
@@ -134,6 +135,15 @@ async def test_a_write_that_is_refused_leaves_the_reference_in_place(
     on.server.upon("patch", "resourceclaims", lambda _: fault)
     record = await on.expand()
     assert (record.state, record.reason, replaced(record)) == ("Failed", reason, [])
+
+
+async def test_a_claim_that_nobody_can_change_is_named() -> None:
+    server = Server.started()
+    server.unchangeable(TRAIN)
+    server.pod("a")
+    record = await Expanding(server).expand()
+    assert (record.state, replaced(record)) == ("Failed", [])
+    assert UNCHANGEABLE in record.message
 
 
 async def test_a_claim_that_is_gone_has_nothing_to_restore() -> None:

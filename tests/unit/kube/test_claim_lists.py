@@ -14,14 +14,14 @@ from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall import writes
 from claimctl.controller.writer import Writer
 from claimctl.downgrade.run import write_list
-from claimctl.kube.claim_lists import change_list, changes
+from claimctl.kube.claim_lists import change_list, changes, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.references import uids_written_by
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.wire.base import to_plain
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import NOW, deployment_ref, pod_ref, tomb
 from tests.support.claim_server import NAMESPACE, Server
@@ -73,11 +73,34 @@ async def test_the_list_is_as_wanted_and_entries_that_stay_are_as_they_were(seed
     assert uids_written_by(written, "claimctl") == {each.uid for each in wanted} - stay
 
 
-def test_entries_that_stay_are_not_sent() -> None:
-    assert changes((VM, A, B), (VM, tomb("a"), HOLD)) == {
-        "reservedFor": [{"$patch": "delete", "uid": B.uid}, to_plain(tomb("a")), to_plain(HOLD)],
-        "$setElementOrder/reservedFor": [{"uid": each.uid} for each in (VM, A, HOLD)],
-    }
+@pytest.mark.parametrize(
+    ("before", "after", "operations"),
+    [
+        (
+            (VM, A, B),
+            (VM, tomb("a"), HOLD),
+            ["remove /2", "add /1/apiGroup", "add /1/resource", "add /2 d"],
+        ),
+        ((VM, A, B), (A, VM, B), ["move /1 /0"]),
+        ((VM, A, B), (B,), ["remove /1", "remove /0"]),
+        ((VM,), (HOLD,), ["remove /0", "add /0 d"]),
+        ((), (VM, A), ["add "]),
+        ((VM, A), (), ["remove "]),
+        ((VM, A), (VM, A), []),
+        ((), (), []),
+    ],
+)
+def test_entries_that_stay_are_not_sent(
+    before: tuple[Reference, ...], after: tuple[Reference, ...], operations: list[str]
+) -> None:
+    lists = ({each.uid: to_plain(each) for each in listed} for listed in (before, after))
+    shown = []
+    for each in changes("/l", *lists):
+        where = [each[key].removeprefix("/l") for key in ("from", "path") if key in each]
+        value = each.get("value")
+        entry = [value["uid"]] if isinstance(value, dict) else []
+        shown.append(" ".join([each["op"], *where, *entry]))
+    assert shown == [each.replace(" d", f" {HOLD.uid}") for each in operations]
 
 
 async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
@@ -126,3 +149,23 @@ async def test_a_deallocation_removes_everything_in_one_write() -> None:
     written = await change_list(made.client, RESOURCECLAIMS, claim, (), deallocate=True)
     assert (written.status.allocation, written.status.reserved_for) == (None, ())
     assert made.handler.api.store.revision == before + 1
+
+
+@pytest.mark.parametrize(
+    ("present", "left"),
+    [
+        (("a.io/x", CLAIM_FINALIZER, "b.io/y"), ["a.io/x", "b.io/y"]),
+        ((CLAIM_FINALIZER,), []),
+        (("a.io/x",), ["a.io/x"]),
+    ],
+)
+async def test_only_one_finalizer_goes(present: tuple[str, ...], left: list[str]) -> None:
+    made = Server.started()
+    made.claim()
+    meta = {"metadata": {"finalizers": list(present)}}
+    made.admin.patch("resourceclaims", NAMESPACE, "slice", meta)
+    claim = await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    patch = without_finalizer(claim.metadata)
+    await made.client.json_patch(RESOURCECLAIMS, claim.metadata, patch)
+    on = made.admin.get("resourceclaims", NAMESPACE, "slice")
+    assert on["metadata"].get("finalizers", []) == left

@@ -135,10 +135,51 @@ def test_a_patch_carries_the_version_it_was_decided_on() -> None:
     }
 
 
+CLAIM = ObjectMeta(name="c", namespace="ns", uid="u", resource_version="7")
+REMOVAL = {"op": "remove", "path": "/metadata/finalizers/0"}
+
+
+@pytest.mark.parametrize(
+    ("any_version", "required"),
+    [
+        (False, {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}),
+        (True, {"op": "test", "path": "/metadata/uid", "value": "u"}),
+    ],
+)
+def test_a_json_patch_begins_with_what_it_requires(
+    any_version: bool, required: dict[str, str]
+) -> None:
+    server = WireServer(ok(thing("c", 8)))
+    ask(server, lambda c: c.json_patch(RESOURCECLAIMS, CLAIM, [REMOVAL], any_version=any_version))
+    sent = server.requests[0]
+    assert sent.headers["content-type"] == "application/json-patch+json"
+    assert sent.body == [required, REMOVAL]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("the server rejected our request due to an error in our request", errors.Conflict),
+        ("status.reservedFor: Too many: 257: must have at most 256 items", errors.Invalid),
+    ],
+)
+def test_a_json_patch_that_does_not_fit_is_a_conflict_and_one_that_is_refused_is_not(
+    message: str, expected: type[errors.ApiError]
+) -> None:
+    server = WireServer(failure(422, "Invalid", message=message))
+    with pytest.raises(expected) as raised:
+        ask(server, lambda c: c.json_patch(RESOURCECLAIMS, CLAIM, [REMOVAL]))
+    assert type(raised.value) is expected
+
+
 def test_a_patch_without_a_version_is_never_sent() -> None:
-    server = WireServer()
-    with pytest.raises(errors.BadRequest, match="needs a resourceVersion"):
-        ask(server, lambda c: c.merge_patch(NODES, ObjectMeta(name="n", resource_version=""), {}))
+    server, node = WireServer(), ObjectMeta(name="n", resource_version="")
+    for patched in (
+        lambda c: c.merge_patch(NODES, node, {}),
+        lambda c: c.json_patch(NODES, node, []),
+    ):
+        with pytest.raises(errors.BadRequest, match="needs a resourceVersion"):
+            ask(server, patched)
     assert server.lines == []
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.kube import errors
+from claimctl.wire.claims import UNCHANGEABLE
 
 
 def answer(status: int, body: Any, **headers: str) -> errors.ApiError:
@@ -100,3 +101,15 @@ def test_an_error_without_an_answer_names_the_request() -> None:
     error = errors.Unreachable("GET", "/api", "connection refused", delivered=False)
     assert str(error) == "GET /api: connection refused"
     assert isinstance(error, errors.KubeError)
+
+
+@pytest.mark.parametrize("field", ["spec", "status.allocation"])
+def test_a_422_for_fields_of_a_claim_that_the_patch_leaves_alone(field: str) -> None:
+    message = f'ResourceClaim "c" is invalid: {field}: Invalid value: {{}}: field is immutable'
+    body = json.dumps({"reason": "Invalid", "message": message}).encode()
+    of_claim = "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c/status"
+    error = errors.from_answer("PATCH", of_claim, 422, {}, body)
+    assert type(error) is errors.Unchangeable
+    assert error.message == UNCHANGEABLE
+    other = errors.from_answer("PATCH", "/apis/apps/v1/namespaces/n/deployments/c", 422, {}, body)
+    assert type(other) is errors.Invalid

@@ -8,6 +8,7 @@ import pytest
 
 from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.orphans.reclaim import Outcome, Reclaim
+from claimctl.wire.claims import UNCHANGEABLE
 from tests.support.claim_server import Server
 
 
@@ -46,3 +47,16 @@ async def test_a_leftover_that_cannot_be_read_any_more_is_not_freed() -> None:
     assert found.outcome is Outcome.FAILED
     assert "slice cannot be read" in found.note
     spoil.cancel()
+
+
+async def test_a_leftover_that_nobody_can_change_is_named_and_tried_once() -> None:
+    made = Server.started()
+    made.unchangeable()
+    told: list[str] = []
+    freeing = Reclaim(made.client, made.clock, "", WatchTimes(), told.append)
+    began = made.clock.monotonic()
+    (found,) = await freeing.run()
+    assert found.outcome is Outcome.FAILED
+    assert UNCHANGEABLE in found.note
+    assert any(UNCHANGEABLE in line for line in told)
+    assert made.clock.monotonic() - began < 1
