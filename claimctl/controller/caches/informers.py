@@ -251,8 +251,8 @@ class Caches:
     def slices_of(self, claim: ResourceClaim | None) -> tuple[ResourceSlice, ...]:
         """The slices of the pools of the allocation's devices, as far as they can be read now."""
         pools, unread = pools_of(claim) if claim is not None else (), self.slices.unreadable_for
-        found = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
-        return tuple(piece for piece in found if unread(piece.metadata.name) is None)
+        pieces = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
+        return tuple(piece for piece in pieces if unread(piece.metadata.name) is None)
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""

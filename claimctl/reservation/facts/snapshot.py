@@ -271,15 +271,15 @@ class Snapshot:
             return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
         never = not all(held.may_reallocate for held in self.reservations)
         patience = GONE_BESIDE_PODS_SECONDS if self.consumers.bound else GONE_SECONDS
-        found = []
+        losses = []
         for judged in self.devices:
             if judged.taint is not None:
                 kept = never and judged.taint.effect != NO_EXECUTE
-                found.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
+                losses.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
             elif judged.gone:
                 left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
-                found.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
-        return min(found, key=lambda loss: inf if loss.after is None else loss.after, default=None)
+                losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
+        return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
     @property
     def is_for_one_pod(self) -> bool:
