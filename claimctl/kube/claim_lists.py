@@ -75,8 +75,8 @@ def changes(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> O
     if not before:
         return [{"op": "add", "path": path, "value": [*after.values()]}]
     now = [key for key in before if key in after]
-    gone = [place for place, key in enumerate(before) if key not in after]
-    patch: Operations = [{"op": "remove", "path": f"{path}/{place}"} for place in reversed(gone)]
+    absent = [place for place, key in enumerate(before) if key not in after]
+    patch: Operations = [{"op": "remove", "path": f"{path}/{place}"} for place in reversed(absent)]
     for place, (key, entry) in enumerate(after.items()):
         here = f"{path}/{place}"
         if key not in before:
