@@ -6,7 +6,9 @@ nodes of ghosts are read, and a node with none costs nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
@@ -14,7 +16,6 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
-from claimctl.reservation.users.ghosts import SILENT_SECONDS
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.resources import LEASES, NODES
 from claimctl.wire.seams import Clock
@@ -66,8 +67,11 @@ class NodeLeases:
                 for name in sorted(nodes):
                     if self._due[name] <= self._clock.monotonic():
                         await self._look(name)
-                # a new ghost may be on another node
-                await self._clock.sleep(LOOK_SECONDS)
+                # a new ghost may be on another node: the first look shows the rhythm before it
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await ghosts.news.wait()
+                ghosts.news.clear()
 
     async def _look(self, name: str) -> None:
         began, kubelets = self._clock.monotonic(), self._seen.kubelets
@@ -111,7 +115,7 @@ class NodeLeases:
     def _is_silent(self, name: str) -> bool:
         last = self._seen.kubelets.last_renewal(name)
         since = max(self._since[name], last or 0.0)
-        return self._clock.monotonic() - since > SILENT_SECONDS
+        return self._clock.monotonic() - since > self._seen.kubelets.silent_seconds(name)
 
     def _tell(self, name: str) -> None:
         """Reconcile the claims of ghosts that have ended, and those of a node that falls silent."""
