@@ -46,7 +46,7 @@ class _Renewals:
     first: str
     """The version of the Lease with the first renewal of the present rhythm; '' before that."""
     began: float
-    """When a read first showed that renewal, or when the Node was last seen not to be Ready."""
+    """When a read first showed that renewal, or when the kubelet may have been started else."""
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=2))
 
     def breaks(self, passed: float) -> bool:
@@ -84,8 +84,8 @@ class Kubelets:
             if started:
                 lease.first, lease.began = "", self._clock.monotonic()
 
-    def read_lease(self, node_name: str, lease: Lease | None, began: float) -> None:
-        """Note an answer of the API server about a node's Lease.
+    def read_lease(self, node_name: str, lease: Lease | None, began: float) -> bool:
+        """Note an answer of the API server about a node's Lease; return whether it was renewed.
 
         Args:
             lease: None if the node has no Lease, or if it may not be read.
@@ -95,21 +95,23 @@ class Kubelets:
         if lease is None or (every := renewal_seconds(lease)) < SHORTEST_SECONDS:
             self._leases.pop(node_name, None)
             self._missing.setdefault(node_name, now)
-            return
+            return False
         self._missing.pop(node_name, None)
         at, version = renewed_at(lease), lease.metadata.resource_version
         known = self._leases.get(node_name)
         if known is None or at < known.at:
             # for the first time, or etcd was restored from a backup
             self._leases[node_name] = _Renewals(at, every, began, version, now)
-            return
-        if at > known.at:
+            return True
+        if is_new := at > known.at:
             if node_name not in self._unready:
                 known.seen.append(known.read)
             passed = (at - known.at).total_seconds()
-            if known.breaks(passed) or every != known.every or not known.first:
-                known.first, known.began = version, now
+            if known.breaks(passed) or every != known.every:
+                known.began, known.first = now, ""
+            known.first = known.first or version
         known.at, known.every, known.read = at, every, began
+        return is_new
 
     def last_renewal(self, node_name: str) -> float | None:
         """The monotonic time of the last renewal that reads have shown; None if there is none."""

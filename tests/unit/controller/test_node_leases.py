@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
@@ -121,6 +120,30 @@ async def test_a_start_prolongs_the_wait_once() -> None:
         await on.renew(10)
         await on.server.clock.sleep(2)
         assert set(on.changed) == {KEY}
+
+
+async def test_a_start_that_keeps_to_the_rhythm_shows_in_the_slices() -> None:
+    async with watched() as on:
+        spec = {"driver": "x", "nodeName": "node-0", "pool": {"name": "p", "resourceSliceCount": 1}}
+        for name in "ab":
+            piece = {"metadata": {"name": name}, "spec": {**spec, "devices": []}}
+            on.server.admin.create("resourceslices", piece)
+        on.vanish()
+        await on.renew(10, 10)
+        await on.server.clock.sleep(5)
+        on.server.admin.delete("resourceslices", "", "a")
+        on.server.admin.create("resourceslices", {**piece, "metadata": {"name": "a"}})
+        await on.renew(5)
+        await on.server.clock.sleep(1)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.start_age is not None
+        assert signs.start_age <= 1
+        on.server.admin.create("resourceslices", {**piece, "metadata": {"name": "c"}})
+        await on.renew(9)
+        await on.server.clock.sleep(1)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.start_age is not None
+        assert signs.start_age == 11
 
 
 async def test_a_second_node_is_looked_at_as_soon_as_a_pod_of_it_vanishes() -> None:
