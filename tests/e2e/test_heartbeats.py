@@ -14,6 +14,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Heartbeats, Timings
 from kube_in_process.storage.store import Revision
 
+from claimctl.commands.claims.explanation import explain
 from claimctl.reservation.users.ghosts import RESTARTED_SECONDS, WORK_SECONDS
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.nodes import NODE_LEASES
@@ -134,6 +135,24 @@ async def test_a_device_is_free_after_two_renewals_however_often_kubelets_report
             f"{median(took):.1f}, {took[-1]:.1f} s after the grace period, "
             f"{max(deaths.over(lease).values()):+.1f} s of the bound"
         )
+
+
+@pytest.mark.parametrize("report", [4.0, 300.0])
+async def test_the_time_that_explain_prints_does_not_move(report: float) -> None:
+    async with embedded_stage(cluster(40, report)) as stage:
+        deaths = await Deaths.prepared(stage, 1, seed=0)
+        await stage.clock.sleep(40)
+        await deaths.happen(within=0)
+        ends = []
+        while not deaths.free:
+            found = await explain(stage.client, NAMESPACE, "train-0", stage.clock.now())
+            for obstacle in found.obstacles:
+                assert obstacle.after is not None
+                ends.append(stage.clock.monotonic() + obstacle.after)
+            await stage.clock.sleep(0.9)
+        assert len(ends) > 20
+        assert max(ends) - min(ends) < 1.0
+        assert deaths.free["train-0"] <= min(ends)
 
 
 @pytest.mark.parametrize("lease", DURATIONS)

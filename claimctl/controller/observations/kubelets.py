@@ -21,15 +21,15 @@ from datetime import datetime
 from cachetools import LRUCache
 
 from claimctl.reservation.facts.memory import SignsOfLife
-from claimctl.reservation.users.ghosts import longest_pause, silent_seconds
+from claimctl.reservation.users.ghosts import RENEWAL_JITTER, longest_pause, silent_seconds
 from claimctl.wire.coordination import Lease, renewal_seconds, renewed_at
 from claimctl.wire.meta import precedes
 from claimctl.wire.nodes import Node
 from claimctl.wire.seams import Clock
 
 REMEMBERED_NODES = 10_000
-SHORTEST_SECONDS = 3.0
-"""A Lease that is renewed more often is of no use: reads of it miss renewals."""
+MISSED_SECONDS = 4.0
+"""In so much time, reads may miss renewals of a kubelet that renews more often."""
 _EARLY = 0.99
 """A renewal comes early by so much where the node's clock is being set right."""
 
@@ -49,9 +49,17 @@ class _Renewals:
     """When a read first showed that renewal, or when the kubelet may have been started else."""
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=2))
 
-    def breaks(self, passed: float) -> bool:
-        """Whether a renewal so many seconds after the last one may be that of a start."""
-        return not self.every * _EARLY <= passed <= longest_pause(self.every)
+    def breaks(self, passed: float, unread: float) -> bool:
+        """Whether a renewal may be that of a start.
+
+        Args:
+            passed: seconds since the renewal before it.
+            unread: seconds since the last read that did not show it.
+        """
+        times = max(round(passed / self.every / RENEWAL_JITTER), 1)
+        missed, pause = (times - 1) * self.every, times * self.every
+        fits = pause * _EARLY <= passed <= longest_pause(pause)
+        return not fits or missed > min(unread, MISSED_SECONDS)
 
 
 class Kubelets:
@@ -92,12 +100,13 @@ class Kubelets:
             began: when the read began.
         """
         now = self._clock.monotonic()
-        if lease is None or (every := renewal_seconds(lease)) < SHORTEST_SECONDS:
+        if lease is None:
             self._leases.pop(node_name, None)
             self._missing.setdefault(node_name, now)
             return False
         self._missing.pop(node_name, None)
-        at, version = renewed_at(lease), lease.metadata.resource_version
+        at, every = renewed_at(lease), renewal_seconds(lease)
+        version = lease.metadata.resource_version
         known = self._leases.get(node_name)
         if known is None or at < known.at:
             # for the first time, or etcd was restored from a backup
@@ -107,7 +116,7 @@ class Kubelets:
             if node_name not in self._unready:
                 known.seen.append(known.read)
             passed = (at - known.at).total_seconds()
-            if known.breaks(passed) or every != known.every:
+            if known.breaks(passed, now - known.read) or every != known.every:
                 known.began, known.first = now, ""
             known.first = known.first or version
         known.at, known.every, known.read = at, every, began

@@ -33,8 +33,8 @@ minute (kubelet, ``defaultReconcilePeriod`` of its DRA manager)."""
 RENEWAL_JITTER = 1.04
 """By so much, a kubelet lengthens the time between two renewals, by chance (the factor 0.04 of
 ``k8s.io/component-helpers/apimachinery/lease``)."""
-REQUEST_SECONDS = 0.5
-"""How long a renewal may take, and a read of it. The next one is made so much later."""
+REQUEST_SECONDS = 1.0
+"""How long a renewal may take (the next one is made so much later), and until it is read."""
 SILENT_SECONDS = 40.0
 """Without a renewal for so long, a node counts as silent (the default of
 kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""

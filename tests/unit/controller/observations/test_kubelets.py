@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.controller.observations.kubelets import SHORTEST_SECONDS, Kubelets
+from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.users.ghosts import (
     RESTARTED_SECONDS,
@@ -102,12 +102,20 @@ def test_a_node_without_a_lease_shows_only_for_how_long_it_has_had_none() -> Non
     assert missing == [None, 0, 7, None, 0]
 
 
-def test_a_lease_that_is_renewed_too_often_to_be_read_counts_as_none() -> None:
-    clock = HandClock()
+@pytest.mark.parametrize("duration", [1, 4, 8, 16])
+@pytest.mark.parametrize("look", [0.7, 1.0, 1.6, 2.3])
+def test_reads_may_miss_renewals_of_a_kubelet_that_renews_often(duration: int, look: float) -> None:
+    clock, rng = HandClock(), Random(duration)
     kubelets = Kubelets(clock)
-    for duration, missing in ((int(4 * SHORTEST_SECONDS), None), (11, 0.0), (0, None)):
-        read(kubelets, clock, 0.0, renewed(0, duration=duration))
-        assert signs_of(kubelets).missing_age == missing
+    renewals = [-duration / 8]
+    while renewals[-1] < 60:
+        renewals.append(renewals[-1] + duration / 4 * rng.uniform(1, 1.04))
+    now = 0.0
+    while now < 60:
+        last = renewals[bisect_right(renewals, now) - 1]
+        read(kubelets, clock, now, renewed(last, duration=duration))
+        now += look * rng.uniform(1, 1.1)
+    assert signs_of(kubelets).start_age is None
 
 
 @pytest.mark.parametrize(
@@ -117,6 +125,7 @@ def test_a_lease_that_is_renewed_too_often_to_be_read_counts_as_none() -> None:
         pytest.param([-3, 7, 17.4, 28], None, id="a rhythm"),
         pytest.param([-3, 6], 24.0, id="too early"),
         pytest.param([-3, 9], 21.0, id="too late"),
+        pytest.param([-3, 8.3], None, id="a slow request"),
         pytest.param([-3, 7.2, 27.4], 2.6, id="one is missing"),
         pytest.param([-3, 4, 14, 24], 26.0, id="a new rhythm"),
         pytest.param([-3, 4, 14, 20], 10.0, id="started twice"),

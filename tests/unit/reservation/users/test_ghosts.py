@@ -199,23 +199,23 @@ def waits(
         pytest.param(
             waits(None, age=2, signs=SignsOfLife()),
             "30 s and 12 s)",
-            62.8,
+            64.8,
             id="until signs of life",
         ),
         pytest.param(
-            waits(None, age=9, signs=SignsOfLife((), 2.0)), "30 s and 72 s,", 122.8, id="started"
+            waits(None, age=9, signs=SignsOfLife((), 2.0)), "30 s and 72 s,", 124.8, id="started"
         ),
         pytest.param(
-            waits(None, age=64, signs=SignsOfLife((9.0,))), "12 s)", 0.8, id="the end does not move"
+            waits(None, age=66, signs=SignsOfLife((9.0,))), "12 s)", 0.8, id="the end does not move"
         ),
         pytest.param(
-            waits(None, age=65, signs=SignsOfLife((9.0,))), "72 s,", 59.8, id="perhaps started"
+            waits(None, age=67, signs=SignsOfLife((9.0,))), "72 s,", 59.8, id="perhaps started"
         ),
         pytest.param(
             waits(None, age=900, signs=SignsOfLife((9.0,))), "72 s,", None, id="late, started"
         ),
         pytest.param(
-            waits(None, age=2, signs=SignsOfLife(renewal_seconds=75.0)), "12 s)", 198.0, id="slow"
+            waits(None, age=2, signs=SignsOfLife(renewal_seconds=75.0)), "12 s)", 200.0, id="slow"
         ),
         pytest.param(
             waits(None, age=299, signs=SignsOfLife(renewal_seconds=75.0)),
