@@ -155,9 +155,7 @@ async def test_the_time_that_explain_prints_does_not_move(report: float) -> None
         assert deaths.free["train-0"] <= min(ends)
 
 
-@pytest.mark.parametrize("lease", DURATIONS)
-@pytest.mark.parametrize("report", [2.0, 300.0])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("lease", "report", "seed"), [(40, 2.0, 0), (40, 300.0, 1), (300, 4.0, 2)])
 async def test_no_device_is_free_early_where_kubelets_are_restarted_at_any_moment(
     lease: int, report: float, seed: int
 ) -> None:
@@ -168,9 +166,11 @@ async def test_no_device_is_free_early_where_kubelets_are_restarted_at_any_momen
         restarts = asyncio.create_task(_restart_kubelets(stage, deaths.rng, within=lease))
         await deaths.happen(within=lease)
         await deaths.all_free(within=900)
-        await restarts
+        last = await restarts
         assert not deaths.early
-        assert max(deaths.over(lease).values()) < RESTARTED_SECONDS + 2 * lease
+        for name, over in deaths.over(lease).items():
+            since_start = max(last - deaths.vanished[name], 0.0)
+            assert over < since_start + RESTARTED_SECONDS + READ_SECONDS
 
 
 async def test_a_start_in_the_rhythm_of_the_renewals_shows_in_the_slices() -> None:
@@ -187,11 +187,13 @@ async def test_a_start_in_the_rhythm_of_the_renewals_shows_in_the_slices() -> No
         assert RESTARTED_SECONDS - 20 < max(deaths.over(40).values()) < RESTARTED_SECONDS + 20
 
 
-async def _restart_kubelets(stage: Stage, rng: Random, within: float) -> None:
-    """Restart the kubelet of each node once."""
+async def _restart_kubelets(stage: Stage, rng: Random, within: float) -> float:
+    """Restart the kubelet of each node once; return when the last one was there again."""
 
-    async def restart(node: str) -> None:
+    async def restart(node: str) -> float:
         await stage.clock.sleep(rng.uniform(0, within))
-        stage.embedded.restart_kubelet(node, rng.uniform(0.5, 8.0))
+        down = rng.uniform(0.5, 8.0)
+        stage.embedded.restart_kubelet(node, down)
+        return stage.clock.monotonic() + down
 
-    await asyncio.gather(*(restart(f"node-{number}") for number in range(3)))
+    return max(await asyncio.gather(*(restart(f"node-{number}") for number in range(3))))
