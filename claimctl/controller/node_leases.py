@@ -116,7 +116,7 @@ class NodeLeases:
             log.info("node not read", node=name, error=str(error))
             kubelets.unknown(name)
             return
-        there = {each.metadata.uid for each in slices}
+        there = {piece.metadata.uid for piece in slices}
         if self._slices.get(name, there) - there:
             kubelets.unknown(name, started=True)
         self._slices[name] = there

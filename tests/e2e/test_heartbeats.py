@@ -86,7 +86,7 @@ class Deaths:
     async def happen(self, within: float) -> None:
         """Delete each workload, and its pod by force, at a moment of its own."""
         pods = (await self.stage.client.list(PODS, NAMESPACE)).items
-        names = {pod.metadata.labels["app"]: pod.metadata.name for pod in pods}
+        names = {(pod.metadata.labels or {})["app"]: pod.metadata.name for pod in pods}
         moments = {name: self.rng.uniform(0, within) for name in names}
         await asyncio.gather(*(self._die(each, names[each], moments[each]) for each in names))
 
