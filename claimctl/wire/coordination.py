@@ -36,6 +36,11 @@ def renewed_at(lease: Lease) -> datetime:
     return moment.astimezone(UTC)
 
 
+def renewal_seconds(lease: Lease) -> float:
+    """How often a kubelet renews the Lease of its node: four times in its duration."""
+    return (lease.spec.lease_duration_seconds or 40) / 4
+
+
 class ObjectReference(Wire, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
 from claimctl.wire.base import Wire
@@ -50,14 +48,8 @@ class NodeSystemInfo(Wire, frozen=True, kw_only=True):
         return self.machine_id, self.system_uuid
 
 
-class NodeCondition(Condition, frozen=True, kw_only=True):
-    last_heartbeat_time: datetime | None = None
-    """When the kubelet last reported its whole status: at its start, after a change, and every
-    five minutes. The renewals of its Lease do not touch it."""
-
-
 class NodeStatus(Wire, frozen=True, kw_only=True):
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
 
     @property
@@ -69,16 +61,6 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
         """
         ready = [condition for condition in self.conditions if condition.type == "Ready"]
         return any(condition.status in ("False", "Unknown") for condition in ready)
-
-    @property
-    def last_report(self) -> datetime | None:
-        """When the kubelet last reported its whole status, by the clock of the node."""
-        times = [
-            condition.last_heartbeat_time
-            for condition in self.conditions
-            if condition.last_heartbeat_time
-        ]
-        return max(times, default=None)
 
 
 class Node(ObjectHeader, frozen=True, kw_only=True):

@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import asyncio
     import signal
 
-    from kube_in_process.options import Authorization, ClusterOptions
+    from kube_in_process.options import Authorization, ClusterOptions, Heartbeats
     from kube_in_process.serving.serve import (
         HISTORY_LIMIT,
         CannotListen,
@@ -100,6 +100,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         devices_per_node=devices,
         authorization=Authorization(authorization),
         conflict_storm=conflict_storm,
+        heartbeats=Heartbeats(),
         history_limit=HISTORY_LIMIT,
     )
     serving = Serving(options, port, kubeconfig, lambda url: _announce(url, kubeconfig))

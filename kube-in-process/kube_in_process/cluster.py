@@ -97,6 +97,8 @@ class Cluster:
                 self.claims,
                 self.kubelet,
                 self.nodes,
+                self.nodes.heartbeats,
+                self.nodes.remains,
                 TaintController(self._context),
                 DeviceTaintController(self._context),
                 PodGroupController(self._context),
@@ -227,8 +229,20 @@ class Cluster:
         self.nodes.lose(node)
 
     def restore_node(self, node: str) -> None:
-        """Connect a lost node again. Its containers went on running."""
+        """Connect a lost node again. Its containers and its kubelet went on running."""
         self.nodes.restore(node, rebooted=False)
+
+    def restart_kubelet(self, node: str, seconds: float = 1.0) -> None:
+        """End the kubelet of a node, and start it again after some seconds.
+
+        Its containers run on. The kubelet learns of what happened meanwhile as real ones do.
+        """
+        self.nodes.restart_kubelet(node, seconds)
+
+    @property
+    def claims_of_remains(self) -> frozenset[str]:
+        """The claims (namespace/name) whose devices are prepared for pods that vanished."""
+        return self.nodes.remains.claims
 
     def reboot_node(self, node: str) -> None:
         """Reboot a node: it has a new boot ID, and its containers are gone."""

@@ -129,6 +129,17 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """How kubelets show that they live. The defaults are those of real kubelets."""
+
+    lease_seconds: int = 40
+    """nodeLeaseDurationSeconds: a kubelet renews its Lease four times in it."""
+    report_seconds: float = 300.0
+    """nodeStatusReportFrequency: how often a kubelet reports its status, also without a change. It
+    is as nodeStatusUpdateFrequency where only that is set."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterOptions:
     preset: Preset = Preset.PLAIN
     kubernetes_version: tuple[int, int] = (1, 36)
@@ -150,6 +161,9 @@ class ClusterOptions:
     """The name of a text field that every built-in struct has besides those of the release."""
     kcm_deallocates_empty_lists: bool = False
     """Whether KCM deallocates any allocated claim with an empty list. No known release does."""
+    heartbeats: Heartbeats | None = None
+    """Whether nodes have Leases and report their status, and how often. Off by default, because a
+    virtual hour has thousands of them."""
     history_limit: int | None = None
     """The number of revisions to keep; None keeps all."""
     seed: int = 0

@@ -29,7 +29,7 @@ from claimctl.wire.meta import (
     ObjectMeta,
     OwnerReference,
 )
-from claimctl.wire.nodes import Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint
+from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo, Taint
 from claimctl.wire.podgroups import PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
     ContainerState,
@@ -283,16 +283,11 @@ def node(
     boot: str = "boot-1",
     machine: str = "machine-1",
     version: str = "",
-    report: float | None = None,
     taints: tuple[Taint, ...] = (),
 ) -> Node:
-    """A node; ``report``: when its kubelet last reported its whole status, in seconds."""
-    beat = [NodeCondition(type="Ready", last_heartbeat_time=after(report))] if report else []
+    """A node that is not known to be Ready or not."""
     return Node(
         metadata=ObjectMeta(name=name, resource_version=version),
         spec=NodeSpec(unschedulable=cordoned, taints=taints),
-        status=NodeStatus(
-            conditions=tuple(beat),
-            node_info=NodeSystemInfo(machine_id=machine, boot_id=boot),
-        ),
+        status=NodeStatus(node_info=NodeSystemInfo(machine_id=machine, boot_id=boot)),
     )

@@ -42,7 +42,7 @@ from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import renewed_at
+from claimctl.wire.coordination import renewal_seconds, renewed_at
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.pods import Pod
@@ -257,8 +257,9 @@ async def _ghost_signs(
     leases: dict[str, SignsOfLife] = {}
     for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
         try:
-            renewed = renewed_at(await client.get(wire.LEASES, node, NODE_LEASES))
-            leases[node] = SignsOfLife((max((now - renewed).total_seconds(), 0.0),))
+            lease = await client.get(wire.LEASES, node, NODE_LEASES)
+            ages = (max((now - renewed_at(lease)).total_seconds(), 0.0),)
+            leases[node] = SignsOfLife(ages, renewal_seconds=renewal_seconds(lease))
         except Forbidden:
             leases[node] = SignsOfLife((0.0,))
         except NotFound:

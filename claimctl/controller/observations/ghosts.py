@@ -266,10 +266,6 @@ class GhostLedger:
         self._ended.update((uid, None) for _, uid in ending)
         return frozenset(key for key, _ in ending)
 
-    def would_end(self, node_name: str) -> bool:
-        """Whether a ghost of the node has ended by its signs of life, which is not noted yet."""
-        return any(self._ending(node_name))
-
     def _ending(self, node_name: str) -> Iterator[tuple[ClaimKey, str]]:
         now = self._clock.monotonic()
         for key in self.claims_on(node_name):

@@ -54,6 +54,8 @@ class SignsOfLife:
     """Time since the kubelet may have been started, after the pod vanished; None if it was not."""
     ended: bool = False
     """Whether the signs have shown once that the kubelet has ended the pod."""
+    renewal_seconds: float = 10.0
+    """How often the kubelet renews the Lease."""
     missing_age: float | None = None
     """Time for which the node has had no Lease that can be read; None if it has one."""
 

@@ -30,8 +30,11 @@ devices. It watches its pods, looks after lost ones every 2 s, and unprepares as
 RESTARTED_SECONDS = 60.0
 """How long a kubelet may take longer after its start: it looks for claims without pods only once a
 minute (kubelet, ``defaultReconcilePeriod`` of its DRA manager)."""
-RENEWAL_SECONDS = 10.0
-"""How often a kubelet renews the Lease of its node, with default settings."""
+RENEWAL_JITTER = 1.04
+"""By so much, a kubelet lengthens the time between two renewals, by chance (the factor 0.04 of
+``k8s.io/component-helpers/apimachinery/lease``)."""
+REQUEST_SECONDS = 1.0
+"""How long a renewal may take (the next one is made so much later), and until it is read."""
 SILENT_SECONDS = 40.0
 """Without a renewal for so long, a node counts as silent (the default of
 kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""
@@ -44,8 +47,8 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
     """Whether the kubelet has ended the ghost's containers and unprepared its devices.
 
     Two renewals must have followed the time that a kubelet needs. The earlier one shows that a
-    kubelet worked when that time was over. At the later one it is also known whether that kubelet
-    was started after the pod vanished: a kubelet reports its whole status as soon as it starts.
+    kubelet worked when that time was over. The time between the two makes up for a pause of the
+    kubelet that the rhythm of its renewals does not show, since it ends before the next renewal.
 
     Args:
         age: seconds since this process first knew that the pod is gone.
@@ -55,6 +58,16 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
     if len(signs.renewals) < 2:
         return False
     return signs.renewals[0] <= -seconds_until_ended(ghost, age, signs)
+
+
+def longest_pause(every: float) -> float:
+    """The longest time between two renewals of a kubelet that renews every so many seconds."""
+    return every * RENEWAL_JITTER + REQUEST_SECONDS
+
+
+def silent_seconds(every: float) -> float:
+    """How long a kubelet that renews every so many seconds may be silent."""
+    return max(SILENT_SECONDS, 4 * every)
 
 
 def seconds_until_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> float:
@@ -139,23 +152,28 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
 def _until_signs(
     ghost: ForceDeletedPod, age: float, signs: SignsOfLife, command: str
 ) -> tuple[float | None, str]:
-    """When the signs of life should be complete, and in words; None while the node is silent.
+    """Until when the signs of life are complete, and in words; None while the node is silent.
+
+    The time moves only when something happens. If it is over, the kubelet may have been started.
 
     Args:
         command: what releases the claim.
     """
     silent = min(age, signs.renewals[-1]) if signs.renewals else age
-    if silent > SILENT_SECONDS:
+    if silent > silent_seconds(signs.renewal_seconds):
         return None, (
             "its node shows no sign of life, so nothing has ended it; it counts as running until "
             f"the node is back, or until `{command} --node-is-off {ghost.node_name}`"
         )
-    left = max(seconds_until_ended(ghost, age, signs), 0.0) + 2 * RENEWAL_SECONDS
-    own = f"its grace period of {_own_grace(ghost):g} s"
-    more = WORK_SECONDS + (0.0 if signs.start_age is None else RESTARTED_SECONDS)
-    return left, (
-        f"it counts as running until its kubelet has had time to end it ({own} and {more:g} s), "
-        "and has shown two signs of life after that"
+    left = seconds_until_ended(ghost, age, signs)
+    left += 2 * (longest_pause(signs.renewal_seconds) + REQUEST_SECONDS)
+    more, why = WORK_SECONDS, ""
+    if signs.start_age is not None or left <= 0:
+        left += 0.0 if signs.start_age is not None else RESTARTED_SECONDS
+        more, why = WORK_SECONDS + RESTARTED_SECONDS, ", since it may have been started meanwhile"
+    return left if left > 0 else None, (
+        "it counts as running until its kubelet has had time to end it (its grace period of "
+        f"{_own_grace(ghost):g} s and {more:g} s{why}), and has shown two signs of life after that"
     )
 
 

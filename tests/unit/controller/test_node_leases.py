@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
@@ -16,7 +15,6 @@ from claimctl.kube.informer import Change
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.nodes import NODE_LEASES, OUT_OF_SERVICE, Taint
-from claimctl.wire.pods import Pod
 from claimctl.wire.resources import NODES
 from tests.support.builders import CLAIM, NAMESPACE, after, node, running
 from tests.support.claim_server import Server
@@ -34,17 +32,12 @@ class Watched:
         self.leases = NodeLeases(
             self.server.client, self.server.clock, self.seen, self.changed.append
         )
-        self.seen.kubelets.observe(node(version="1", report=-100))
         self.server.admin.create("nodes", {"metadata": {"name": "node-0"}})
-        self.report(ready="True", at=-100)
+        self.report(ready="True")
 
-    def report(self, *, ready: str, at: float) -> None:
+    def report(self, *, ready: str) -> None:
         """Let the kubelet report its status; the cache of nodes does not show it."""
-        ready_condition = {
-            "type": "Ready",
-            "status": ready,
-            "lastHeartbeatTime": after(at).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
+        ready_condition = {"type": "Ready", "status": ready}
         self.server.admin.patch(
             "nodes", "", "node-0", {"status": {"conditions": [ready_condition]}}, "status"
         )
@@ -54,18 +47,23 @@ class Watched:
         if at:
             self.server.admin.patch("leases", NODE_LEASES, "node-0", body)
         else:
-            meta = {"name": "node-0", "namespace": NODE_LEASES}
-            self.server.admin.create("leases", {"metadata": meta, **body})
+            made = {"metadata": meta("node-0", NODE_LEASES), **body}
+            self.server.admin.create("leases", made)
 
     def vanish(self) -> None:
-        self.seen.ghosts.observe(running("a"), None)
+        """Let a pod vanish now."""
+        version = self.server.admin.create("configmaps", {"metadata": meta("now", NAMESPACE)})
+        self.server.admin.delete("configmaps", NAMESPACE, "now")
+        pod = running("a")
+        at = version["metadata"]["resourceVersion"]
+        gone = replace(pod, metadata=replace(pod.metadata, resource_version=at))
+        self.seen.ghosts.observe(gone, None)
 
-    async def renew(self, seconds: int) -> None:
-        """Let the kubelet renew the Lease every 10 s."""
-        for _ in range(0, seconds, 10):
-            now = (self.server.clock.now() - after(0)).total_seconds()
-            self.lease(now + 0.5)
-            await self.server.clock.sleep(10)
+    async def renew(self, *pauses: float) -> None:
+        """Let the kubelet renew the Lease after each of these pauses."""
+        for pause in pauses:
+            await self.server.clock.sleep(pause)
+            self.lease((self.server.clock.now() - after(0)).total_seconds())
 
 
 @asynccontextmanager
@@ -81,33 +79,87 @@ async def watched(*, lease: bool = True) -> AsyncIterator[Watched]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_ghost_on_a_node_that_lives_ends_within_35_seconds_and_its_grace() -> None:
+async def test_a_ghost_on_a_node_that_lives_ends_after_its_grace_and_two_renewals() -> None:
     async with watched() as on:
-        on.seen.ghosts.observe(_deleted_at("5"), None)
-        await on.renew(40)
+        on.vanish()
+        await on.renew(10, 10, 10, 10, 10)
         assert on.changed == []
-        await on.renew(30)
+        await on.renew(10)
+        await on.server.clock.sleep(2)
         assert set(on.changed) == {KEY}
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert signs.ended
         assert on.seen.ghosts.nodes_to_watch() == frozenset()
 
 
-@pytest.mark.parametrize(("ready", "at"), [("False", -100), ("True", 20)])
-async def test_a_late_cache_of_nodes_hides_neither_a_start_nor_that_the_runtime_is_down(
-    ready: str, at: float
-) -> None:
+async def test_a_late_cache_of_nodes_does_not_hide_that_the_runtime_is_down() -> None:
     async with watched() as on:
-        on.seen.ghosts.observe(_deleted_at("5"), None)
-        on.report(ready=ready, at=at)
-        await on.renew(80)
+        on.vanish()
+        on.report(ready="False")
+        await on.renew(*[10] * 30)
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert not signs.ended
 
 
+async def test_reports_of_the_status_do_not_prolong_the_wait() -> None:
+    async with watched() as on:
+        on.vanish()
+        for _ in range(6):
+            on.report(ready="True")
+            await on.renew(10)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+async def test_a_start_prolongs_the_wait_once() -> None:
+    async with watched() as on:
+        on.vanish()
+        await on.renew(10, 3, *[10] * 11)
+        assert on.changed == []
+        await on.renew(10)
+        await on.server.clock.sleep(2)
+        assert set(on.changed) == {KEY}
+
+
+async def test_a_start_that_keeps_to_the_rhythm_shows_in_the_slices() -> None:
+    async with watched() as on:
+        spec = {"driver": "x", "nodeName": "node-0", "pool": {"name": "p", "resourceSliceCount": 1}}
+        for name in "ab":
+            piece = {"metadata": {"name": name}, "spec": {**spec, "devices": []}}
+            on.server.admin.create("resourceslices", piece)
+        on.vanish()
+        await on.renew(10, 10)
+        await on.server.clock.sleep(5)
+        on.server.admin.delete("resourceslices", "", "a")
+        on.server.admin.create("resourceslices", {**piece, "metadata": {"name": "a"}})
+        await on.renew(5)
+        await on.server.clock.sleep(1)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.start_age is not None
+        assert signs.start_age <= 1
+        on.server.admin.create("resourceslices", {**piece, "metadata": {"name": "c"}})
+        await on.renew(9)
+        await on.server.clock.sleep(1)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.start_age is not None
+        assert signs.start_age == 11
+
+
+async def test_a_second_node_is_looked_at_as_soon_as_a_pod_of_it_vanishes() -> None:
+    """A start before the first look would need another minute."""
+    async with watched() as on:
+        on.vanish()
+        await on.server.clock.sleep(3.5)
+        other = running("b", node="node-1")
+        on.seen.ghosts.observe(other, None)
+        await on.server.clock.sleep(0.01)
+        assert on.seen.kubelets.signs("node-1", 3.5, "") is not None
+
+
 async def test_a_ghost_on_a_silent_node_stays_and_is_told_once() -> None:
     async with watched() as on:
-        on.seen.ghosts.observe(_deleted_at("5"), None)
+        on.vanish()
         await on.server.clock.sleep(3600)
         assert on.changed == [KEY]
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
@@ -134,6 +186,5 @@ async def test_a_node_that_an_administrator_tainted_as_out_of_service_runs_nothi
         assert signs.ended
 
 
-def _deleted_at(version: str) -> Pod:
-    pod = running("a")
-    return replace(pod, metadata=replace(pod.metadata, resource_version=version))
+def meta(name: str, namespace: str) -> dict[str, str]:
+    return {"name": name, "namespace": namespace}

@@ -1,0 +1,186 @@
+"""What kubelets write to show that they live, and what is left of pods that vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import pairwise
+
+import pytest
+from kube_in_process.options import ClusterOptions, Heartbeats, Preset, Timings
+
+from kube_in_process_tests.worlds import HOLD, Object, World, pod_spec
+
+NODE = "node-0"
+
+
+def beating(lease: int = 40, report: float = 300.0) -> ClusterOptions:
+    return ClusterOptions(
+        preset=Preset.PLAIN,
+        nodes=1,
+        heartbeats=Heartbeats(lease, report),
+        timings=Timings(pod_stop=1000.0),
+    )
+
+
+def renewals(world: World) -> list[float]:
+    """When the Lease of the node was renewed, oldest first."""
+    return list(_written(world, "leases", _renewed))
+
+
+def reports(world: World) -> list[float]:
+    """When the kubelet of the node reported its status, oldest first."""
+    return list(dict.fromkeys(_written(world, "nodes", _reported)))
+
+
+def _written(
+    world: World, plural: str, moments: Callable[[Object], Iterator[float]]
+) -> Iterator[float]:
+    for each in world.cluster.history():
+        if (each.plural, each.name) == (plural, NODE) and each.type != "DELETED":
+            yield from moments(each.object())
+
+
+def _renewed(lease: Object) -> Iterator[float]:
+    yield datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()
+
+
+def _reported(node: Object) -> Iterator[float]:
+    for each in node["status"].get("conditions") or ():
+        yield datetime.fromisoformat(each["lastHeartbeatTime"]).timestamp()
+
+
+def pauses(moments: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(moments)]
+
+
+@pytest.mark.parametrize(("options", "every"), [(beating(), 10), (beating(lease=300), 75)])
+async def test_a_lease_is_renewed_four_times_in_its_duration(world: World, every: int) -> None:
+    await world.passes(20 * every)
+    found = pauses(renewals(world))
+    assert len(found) >= 18
+    assert all(every <= each <= every * 1.041 for each in found)
+    assert len(set(found)) > 10
+    lease = world.api.get("leases", "kube-node-lease", NODE)
+    assert lease["spec"]["leaseDurationSeconds"] == 4 * every
+    assert lease["metadata"]["ownerReferences"][0]["name"] == NODE
+
+
+@pytest.mark.parametrize("options", [beating(report=4.0), beating(report=300.0)])
+async def test_a_status_is_reported_as_often_as_it_is_asked_for(
+    world: World, options: ClusterOptions
+) -> None:
+    assert options.heartbeats is not None
+    every = options.heartbeats.report_seconds
+    await world.passes(10 * every)
+    found = pauses(reports(world))
+    assert len(found) >= 8
+    assert all(every - 1 <= each <= every * 1.04 + 1 for each in found)
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_kubelet_that_starts_renews_and_reports_at_once(world: World) -> None:
+    """It is down for 3 s, and its renewals have a new rhythm afterwards."""
+    await world.passes(102)
+    boot = world.get("nodes", NODE)["status"]["nodeInfo"]["bootID"]
+    world.cluster.restart_kubelet(NODE, 3.0)
+    await world.passes(20)
+    start = renewals(world)[0] + 105
+    assert start == pytest.approx(renewals(world)[-2], abs=0.1)
+    assert reports(world)[-1] == pytest.approx(start, abs=1.0)
+    assert world.get("nodes", NODE)["status"]["nodeInfo"]["bootID"] == boot
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_reboot_is_a_start_with_a_new_boot_id(world: World) -> None:
+    await world.passes(105)
+    boot = world.get("nodes", NODE)["status"]["nodeInfo"]["bootID"]
+    world.cluster.reboot_node(NODE)
+    await world.passes(1)
+    assert renewals(world)[-1] == pytest.approx(renewals(world)[0] + 105, abs=0.1)
+    assert world.get("nodes", NODE)["status"]["nodeInfo"]["bootID"] != boot
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_node_that_is_lost_is_silent_and_keeps_its_rhythm(world: World) -> None:
+    await world.passes(30)
+    world.cluster.lose_node(NODE)
+    before = len(renewals(world))
+    await world.passes(60)
+    assert len(renewals(world)) == before
+    world.cluster.restore_node(NODE)
+    await world.passes(11)
+    (pause,) = pauses(renewals(world)[-2:])
+    assert 60 <= pause <= 80
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_the_lease_goes_with_its_node(world: World) -> None:
+    await world.passes(30)
+    world.api.delete("nodes", "", NODE)
+    await world.passes(30)
+    assert world.api.find("leases", "kube-node-lease", NODE) is None
+
+
+@pytest.mark.kube_cluster(HOLD)
+async def test_nodes_have_no_heartbeats_unless_somebody_asks_for_them(world: World) -> None:
+    await world.passes(600)
+    assert world.api.list("leases") == []
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_what_a_force_deleted_pod_used_is_unprepared_after_its_grace(world: World) -> None:
+    await leave_remains(world)
+    await world.passes(29.9)
+    assert world.cluster.claims_of_remains == {"default/shared"}
+    await world.passes(4.2)
+    assert world.cluster.claims_of_remains == frozenset()
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_kubelet_that_was_started_finds_what_is_left_up_to_a_minute_later(
+    world: World,
+) -> None:
+    await leave_remains(world)
+    await world.passes(10)
+    world.cluster.restart_kubelet(NODE, 2.0)
+    await world.passes(31)
+    assert world.cluster.claims_of_remains == {"default/shared"}
+    assert world.api.list("resourceslices") != []
+    await world.passes(36)
+    assert world.cluster.claims_of_remains == frozenset()
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_kubelet_that_was_cut_off_ends_what_is_left_when_it_is_back(world: World) -> None:
+    await leave_remains(world)
+    world.cluster.lose_node(NODE)
+    await world.passes(300)
+    assert world.cluster.claims_of_remains == {"default/shared"}
+    world.cluster.restore_node(NODE)
+    await world.passes(35)
+    assert world.cluster.claims_of_remains == frozenset()
+
+
+@pytest.mark.kube_cluster(beating())
+async def test_a_reboot_leaves_nothing_and_a_start_withdraws_the_slices(world: World) -> None:
+    await leave_remains(world)
+    world.cluster.reboot_node(NODE)
+    await world.passes(1)
+    assert world.cluster.claims_of_remains == frozenset()
+    (before,) = world.api.list("resourceslices")
+    world.cluster.restart_kubelet(NODE, 1.0)
+    await world.passes(2)
+    assert world.api.list("resourceslices") == []
+    await world.passes(13)
+    (after,) = world.api.list("resourceslices")
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def leave_remains(world: World) -> None:
+    world.claim()
+    world.create("pods", "p", {**pod_spec("shared"), "terminationGracePeriodSeconds": 30})
+    await world.passes(1)
+    assert world.phases() == ["Running"]
+    world.cluster.force_delete("default", "p")

@@ -1,0 +1,199 @@
+"""Devices of force-deleted pods, where kubelets report their status as often as they are told to.
+
+The clusters are embedded: kubelets on real nodes have no rhythm that a test could choose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from random import Random
+from statistics import median
+
+import pytest
+from kube_in_process.options import ClusterOptions, Heartbeats, Timings
+from kube_in_process.storage.store import Revision
+
+from claimctl.commands.claims.explanation import explain
+from claimctl.reservation.users.ghosts import RESTARTED_SECONDS, WORK_SECONDS
+from claimctl.wire.coordination import renewed_at
+from claimctl.wire.nodes import NODE_LEASES
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, LEASES, PODS, RESOURCECLAIMS
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_stage
+
+GRACES = (1, 5, 30)
+REPORTS = (2.0, 4.0, 10.0, 300.0)
+DURATIONS = (40, 300)
+READ_SECONDS = 2.5
+"""How long after a renewal a device is free: claimctl reads a Lease once a second, and writes."""
+FEW, MANY = 6, 50
+
+
+def cluster(lease: int, report: float, seed: int = 0) -> ClusterOptions:
+    """Its pods ignore SIGTERM, so that they are there when somebody deletes them by force."""
+    return replace(
+        HOLD_136,
+        devices_per_node=MANY,
+        heartbeats=Heartbeats(lease, report),
+        timings=Timings(pod_stop=1000.0),
+        seed=seed,
+    )
+
+
+@dataclass
+class Deaths:
+    """Pods that are deleted by force, each with a claim of its own, and when the claims are free.
+
+    All times are in seconds of the cluster's clock.
+    """
+
+    stage: Stage
+    rng: Random
+    grace: dict[str, int]
+    vanished: dict[str, float]
+    free: dict[str, float]
+    early: set[str]
+    """Claims that were free while their devices were still prepared."""
+
+    @classmethod
+    async def prepared(cls, stage: Stage, count: int, seed: int) -> Deaths:
+        rng = Random(seed)
+        grace = {f"train-{number}": rng.choice(GRACES) for number in range(count)}
+        made = cls(stage, rng, grace, {}, {}, set())
+        await stage.started()
+        for name, seconds in grace.items():
+            await stage.create(RESOURCECLAIMS, manifests.claim(name))
+            body = manifests.deployment(name, claim=name)
+            body["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = seconds
+            await stage.create(DEPLOYMENTS, body)
+            await stage.create(
+                CLAIMRESERVATIONS, manifests.reservation(name, "Deployment", name, name)
+            )
+        await stage.until_running(count)
+        for name in grace:
+            await stage.until_condition("Reserved", "True", "Reserved", name=name)
+        stage.embedded.subscribe(made._wrote)
+        return made
+
+    def _wrote(self, revision: Revision) -> None:
+        ours = revision.plural == "resourceclaims" and revision.name in self.vanished
+        if ours and "allocation" not in revision.object().get("status", {}):
+            if f"{NAMESPACE}/{revision.name}" in self.stage.embedded.claims_of_remains:
+                self.early.add(revision.name)
+            self.free.setdefault(revision.name, self.stage.clock.monotonic())
+
+    async def happen(self, within: float) -> None:
+        """Delete each workload, and its pod by force, at a moment of its own."""
+        pods = (await self.stage.client.list(PODS, NAMESPACE)).items
+        names = {(pod.metadata.labels or {})["app"]: pod.metadata.name for pod in pods}
+        moments = {name: self.rng.uniform(0, within) for name in names}
+        await asyncio.gather(*(self._die(each, names[each], moments[each]) for each in names))
+
+    async def _die(self, name: str, pod: str, after: float) -> None:
+        await self.stage.clock.sleep(after)
+        await self.stage.delete(DEPLOYMENTS, name)
+        await self.stage.clock.sleep(1.0)
+        self.vanished[name] = self.stage.clock.monotonic()
+        await self.stage.site.force_delete(pod)
+
+    async def all_free(self, within: float) -> None:
+        async def are_free() -> bool:
+            return self.free.keys() == self.grace.keys()
+
+        await self.stage.until(are_free, "all claims are free", within)
+
+    def over(self, lease: int) -> dict[str, float]:
+        """By claim: by how many seconds it was free later than promised without a start."""
+        renewals = 2 * (lease / 4 * 1.04)
+        return {
+            name: self.free[name] - at - (self.grace[name] + WORK_SECONDS + renewals)
+            for name, at in self.vanished.items()
+        }
+
+    def took(self) -> list[float]:
+        """How long each claim was not free after its pod vanished, without the grace period."""
+        return [self.free[name] - at - self.grace[name] for name, at in self.vanished.items()]
+
+
+@pytest.mark.parametrize("lease", DURATIONS)
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("count", [FEW])
+async def test_a_device_is_free_after_two_renewals_however_often_kubelets_report(
+    lease: int, report: float, count: int
+) -> None:
+    async with embedded_stage(cluster(lease, report)) as stage:
+        deaths = await Deaths.prepared(stage, count, seed=lease)
+        await stage.clock.sleep(lease)
+        await deaths.happen(within=lease)
+        await deaths.all_free(within=400)
+        assert not deaths.early
+        assert max(deaths.over(lease).values()) < READ_SECONDS
+        took = sorted(deaths.took())
+        print(
+            f"lease {lease} s, report {report:g} s, {count} pods: free {took[0]:.1f}, "
+            f"{median(took):.1f}, {took[-1]:.1f} s after the grace period, "
+            f"{max(deaths.over(lease).values()):+.1f} s of the bound"
+        )
+
+
+@pytest.mark.parametrize("report", [4.0, 300.0])
+async def test_the_time_that_explain_prints_does_not_move(report: float) -> None:
+    async with embedded_stage(cluster(40, report)) as stage:
+        deaths = await Deaths.prepared(stage, 1, seed=0)
+        await stage.clock.sleep(40)
+        await deaths.happen(within=0)
+        ends = []
+        while not deaths.free:
+            found = await explain(stage.client, NAMESPACE, "train-0", stage.clock.now())
+            for obstacle in found.obstacles:
+                assert obstacle.after is not None
+                ends.append(stage.clock.monotonic() + obstacle.after)
+            await stage.clock.sleep(0.9)
+        assert len(ends) > 20
+        assert max(ends) - min(ends) < 1.0
+        assert deaths.free["train-0"] <= min(ends)
+
+
+@pytest.mark.parametrize(("lease", "report", "seed"), [(40, 2.0, 0), (40, 300.0, 1), (300, 4.0, 2)])
+async def test_no_device_is_free_early_where_kubelets_are_restarted_at_any_moment(
+    lease: int, report: float, seed: int
+) -> None:
+    """A kubelet that was started finds the devices of gone pods up to a minute later."""
+    async with embedded_stage(cluster(lease, report, seed)) as stage:
+        deaths = await Deaths.prepared(stage, FEW, seed)
+        await stage.clock.sleep(lease)
+        restarts = asyncio.create_task(_restart_kubelets(stage, deaths.rng, within=lease))
+        await deaths.happen(within=lease)
+        await deaths.all_free(within=900)
+        last = await restarts
+        assert not deaths.early
+        for name, over in deaths.over(lease).items():
+            since_start = max(last - deaths.vanished[name], 0.0)
+            assert over < since_start + RESTARTED_SECONDS + READ_SECONDS
+
+
+async def test_a_start_in_the_rhythm_of_the_renewals_shows_in_the_slices() -> None:
+    async with embedded_stage(replace(cluster(40, 300.0), nodes=1)) as stage:
+        deaths = await Deaths.prepared(stage, 1, seed=0)
+        await stage.clock.sleep(95)
+        lease = await stage.client.get(LEASES, "node-0", NODE_LEASES)
+        left = 10.2 - (stage.clock.now() - renewed_at(lease)).total_seconds()
+        assert left > 2
+        stage.embedded.restart_kubelet("node-0", left)
+        await deaths.happen(within=0)
+        await deaths.all_free(within=300)
+        assert not deaths.early
+        assert RESTARTED_SECONDS - 20 < max(deaths.over(40).values()) < RESTARTED_SECONDS + 20
+
+
+async def _restart_kubelets(stage: Stage, rng: Random, within: float) -> float:
+    """Restart the kubelet of each node once; return when the last one was there again."""
+
+    async def restart(node: str) -> float:
+        await stage.clock.sleep(rng.uniform(0, within))
+        down = rng.uniform(0.5, 8.0)
+        stage.embedded.restart_kubelet(node, down)
+        return stage.clock.monotonic() + down
+
+    return max(await asyncio.gather(*(restart(f"node-{number}") for number in range(3))))
