@@ -18,6 +18,7 @@ stays until a pod comes.
 from __future__ import annotations
 
 from claimctl.reservation.facts.pods import leaves_its_device
+from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.ghosts import present_ghosts
 
@@ -31,7 +32,16 @@ def may_stand(snapshot: Snapshot, own: frozenset[str]) -> bool:
     pods = snapshot.consumers
     listed = {uid: pod for uid, pod in pods.pending.items() if uid in snapshot.listed_uids}
     if users := [*pods.bound.values(), *listed.values()]:
-        return not listed and all(map(leaves_its_device, users))
+        starting = listed or _lists_unseen_pod(snapshot)
+        return not starting and all(map(leaves_its_device, users))
     if own.isdisjoint(snapshot.listed_uids) or pods.pending.keys() - pods.gated:
         return False
     return bool(pods.tombstones or present_ghosts(snapshot))
+
+
+def _lists_unseen_pod(snapshot: Snapshot) -> bool:
+    """Whether the list has a pod that the cache has yet to show: the next one may be starting."""
+    pods, memory = snapshot.consumers, snapshot.memory
+    seen = memory.done_pods | pods.alive.keys() | pods.finished.keys() | pods.dropped.keys()
+    seen |= {ghost.uid for ghost in snapshot.ghosts if ghost.node_name}
+    return any(is_pod(entry) and entry.uid not in seen for entry in snapshot.references)

@@ -84,6 +84,7 @@ CASES = [
     pytest.param(("a", "b"), [LEAVING, running("b")], [], id="another pod runs"),
     pytest.param(("a", "b"), [LEAVING, pending("b")], [], id="another pod is about to be bound"),
     pytest.param(("a",), [LEAVING, pending("b")], [("a", "train")], id="the next pod may wait"),
+    pytest.param(("a", "b"), [LEAVING], [], id="the next one is listed, and the cache lacks it"),
     pytest.param(("a", HOLD, "b"), [LEAVING, running("b")], [("a", "b")], id="the next is there"),
     pytest.param(("a", HOLD), [LEAVING], [], id="the hold waits for the last pod's end"),
     pytest.param(("a", HOLD), [ENDED], [()], id="the last pod has ended: both leave"),
