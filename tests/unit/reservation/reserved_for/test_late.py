@@ -191,6 +191,15 @@ def test_a_plan_of_a_downgrade_adds_no_hold() -> None:
     assert lists(on) == []
 
 
+def test_a_hold_leaves_the_pod_that_starts_also_in_a_claim_that_is_being_deleted() -> None:
+    on = stage(HOLD, pod_ref("a"))
+    assert on.claim is not None
+    deleting = replace(on.claim.metadata, deletion_timestamp=NOW)
+    on.claim = replace(on.claim, metadata=deleting)
+    on.put(running("a"))
+    assert lists(on, 30) == [("a",)]
+
+
 def test_an_idle_claim_at_rest_is_released() -> None:
     on = stage(workload=IDLE)
     assert lists(on, 59) == []
