@@ -305,7 +305,10 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     if in_use and snapshot.evicts and not snapshot.deleting:
         return Reason.DEVICE_TAINTED
     late = snapshot.late if in_use or not snapshot.deleting else None
-    if late is not None and not may_stand(snapshot, facts.own):
+    # several pods that no scheduler will bind start nowhere: a release takes them out beside a hold
+    only_left = all(not is_pod(e) or e.uid in pods.left_listed for e in snapshot.references)
+    left_over = facts.reason is not None and bool(pods.left_listed) and only_left
+    if late is not None and not left_over and not may_stand(snapshot, facts.own):
         return late
     if not in_use or snapshot.deleting:
         return None

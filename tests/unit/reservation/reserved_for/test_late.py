@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as with_fields
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -197,6 +198,30 @@ def test_a_hold_leaves_the_pod_that_starts_also_in_a_claim_that_is_being_deleted
     deleting = replace(on.claim.metadata, deletion_timestamp=NOW)
     on.claim = replace(on.claim, metadata=deleting)
     on.put(running("a"))
+    assert lists(on, 30) == [("a",)]
+
+
+def stuck(name: str) -> Pod:
+    return pending(name, unschedulable_at=NOW - timedelta(days=1))
+
+
+def test_pods_that_no_scheduler_binds_do_not_wait_for_each_other() -> None:
+    on = stage(pod_ref("a"), pod_ref("b"))
+    on.put(stuck("a"), stuck("b"))
+    assert lists(on, 59) == []
+    assert lists(on, 2) == [("a", "b", "train"), ("train",)]
+    on.settle(seconds=61)
+    assert on.claim is not None
+    assert on.claim.status.allocation is None
+
+
+def test_the_hold_stays_while_a_pod_whose_entry_was_taken_out_may_be_bound() -> None:
+    on = stage(pod_ref("a"), pod_ref("b"))
+    on.put(stuck("a"), stuck("b"))
+    assert lists(on, 61)[-1] == ("train",)
+    on.put(running("a"))
+    on.gain_entries("a")
+    assert lists(on, 30) == []
     assert lists(on, 30) == [("a",)]
 
 
