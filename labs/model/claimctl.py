@@ -358,12 +358,12 @@ def _lets_claim_go(write: Write, process: Process) -> bool:
 
 def _joins(write: Write, process: Process) -> bool:
     """Whether the write adds a hold beside a pod that starts or runs, or may do so, by what the
-    process knows. One that was Unschedulable for so long waits in vain."""
+    process knows. One that is Unschedulable waits in vain."""
     adds = write.kind == "list" and write.values[0] and not process.claim.holders
     if not adds or process.claim.there != There.YES:
         return False
     entries = [level for level, entry in zip(process.pods, write.columns, strict=True) if entry]
-    return any(level in (Pod.NONE, Pod.PENDING, Pod.REFUSED, Pod.BOUND) for level in entries)
+    return any(level in (Pod.NONE, Pod.PENDING, Pod.BOUND) for level in entries)
 
 
 def describe(write: Write) -> str:

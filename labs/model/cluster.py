@@ -272,10 +272,8 @@ class Cluster:
             unwanted = over and not self._dialect.is_other(world.pods, pod)
             if there == Pod.GHOST:
                 yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
-            elif there == Pod.LEAVING:
-                yield self._moved(world, pod, Pod.ENDED, "kubelet", "ends", fair=over)
-            elif there == Pod.ENDED:
-                yield self._moved(world, pod, Pod.QUIET, "server", "is gone")
+            elif there in (Pod.LEAVING, Pod.ENDED) or (unwanted and self._deletes(world, there)):
+                yield self._deleted(world, pod, fair=over)
             elif there == Pod.BOUND and world.devices == Devices.TAINTED:
                 yield self._moved(world, pod, Pod.QUIET, "KCM", "is evicted")
             elif there == Pod.QUIET and world.devices == Devices.TAINTED and not unwanted:
@@ -283,14 +281,24 @@ class Cluster:
             elif not unwanted and not self._bounds.finish:
                 continue
             elif there == Pod.BOUND:
-                if self._bounds.graceful and world.workload.phase in _SCALED:
-                    yield self._moved(world, pod, Pod.LEAVING, "workload", "is being deleted")
-                    continue
                 yield self._moved(world, pod, Pod.DONE, "kubelet", "finishes", fair=unwanted)
             elif there == Pod.DONE:
                 yield self._moved(world, pod, Pod.QUIET, "server", "is deleted", fair=not kept)
             elif there in WAITING and unwanted:
                 yield self._moved(world, pod, Pod.QUIET, "workload", "is deleted, never bound")
+
+    def _deletes(self, world: World, there: int) -> bool:
+        """Whether the workload, or garbage collection, deletes a pod that runs."""
+        scaled = world.workload.phase in (WorkloadPhase.IDLE, WorkloadPhase.ABSENT)
+        return self._bounds.graceful and scaled and there == Pod.BOUND
+
+    def _deleted(self, world: World, pod: int, *, fair: bool) -> ModelStep:
+        """The pod is deleted; it ends when it likes, if a workload is there; its object goes."""
+        if world.pods[pod] == Pod.LEAVING:
+            return self._moved(world, pod, Pod.ENDED, "kubelet", "ends", fair=fair)
+        if world.pods[pod] == Pod.ENDED:
+            return self._moved(world, pod, Pod.QUIET, "server", "is gone")
+        return self._moved(world, pod, Pod.LEAVING, "workload", "is being deleted")
 
     def _moved(
         self, world: World, pod: int, to: Pod, who: str, what: str, *, fair: bool = True
@@ -387,10 +395,6 @@ class Cluster:
         elif incarnation == 0:
             again = world._replace(workload=Workload(WorkloadPhase.ACTIVE, 1), late=0)
             yield "recreate", "makes the workload again", again
-
-
-_SCALED = (WorkloadPhase.IDLE, WorkloadPhase.ABSENT)
-"""The workload, or garbage collection, deletes its pods then."""
 
 
 def _unlisted(world: World, dialect: Dialect, *, grouped: bool) -> Iterator[int]:

@@ -10,7 +10,6 @@ from typing import Protocol
 from claimctl.reservation.facts.snapshot import Rules
 from labs.model.state import LISTED, Claim, Devices, Entry, World, put
 
-
 DRIVER = "gpu.example.com"
 OTHER_NODE = 3
 """Where a claim is allocated while the first node is closed; see ``Claim.allocated``."""

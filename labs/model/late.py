@@ -11,9 +11,12 @@ from dataclasses import replace
 
 from claimctl.reservation import decide
 from claimctl.reservation.assessment import assess
-from claimctl.reservation.reserved_for import consistency, late, listing_ahead
-from labs.model.dialects import Dialect, Hold
-from labs.model.mutation import Mutation, Patch, without
+from claimctl.reservation.assessment.assess import Assessment
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.reserved_for import late, listing_ahead
+from claimctl.reservation.reserved_for.consistency import DesiredHolds
+from labs.model.dialects import Hold
+from labs.model.mutation import Mutation, without
 from labs.model.scenarios import LEFT_LISTED, TWO_CLAIMCTLS, Scenario
 from labs.model.server import Bounds
 
@@ -45,10 +48,13 @@ SURGE = replace(NEXT, one_by_one=False, cache_lag=1)
 """It makes the next pod before that."""
 SCALED = replace(NEXT, lag=0, kinds=frozenset({"scale"}))
 CLOSED = replace(NEXT, kinds=frozenset({"delete pod", "close", "open"}))
+LEFT = replace(
+    LEFT_LISTED, lag=1, kinds=frozenset({"restart scheduler", "cordon", "force"}), graceful=True
+)
 
 
-def _next(*kinds: str, **more: int) -> Bounds:
-    return replace(NEXT, kinds=frozenset({"delete pod", *kinds}), **more)
+def _next(*kinds: str) -> Bounds:
+    return replace(NEXT, kinds=frozenset({"delete pod", *kinds}))
 
 
 def _both(name: str, bounds: Bounds) -> tuple[Scenario, Scenario]:
@@ -59,24 +65,134 @@ def _both(name: str, bounds: Bounds) -> tuple[Scenario, Scenario]:
 LATE_SCENARIOS = (
     *_both("a pod, a crash", ONE),
     *_both("a pod, a gap", replace(ONE, crashes=0, gaps=1, kinds=frozenset({"delete pod", "end"}))),
-    *_both("one pod after another, late views", replace(NEXT, actions=1, cache_lag=1)),
+    *_both("one pod after another, late views", replace(NEXT, cache_lag=1)),
     *_both("a surge", SURGE),
     *_both("scaled to zero and back", SCALED),
     *_both("one pod after another, on a closed node", CLOSED),
     *_both("one pod after another, a force-deletion", _next("force")),
     *_both("one pod after another, the reservation is deleted", _next("withdraw")),
     *_both("one pod after another, the claim is deleted", _next("delete claim")),
-    *_both("one pod after another, the workload ends", _next("end", lag=0)),
+    *_both("one pod after another, the workload ends", replace(_next("end"), lag=0)),
     *_both(
         "the workload is made again", replace(NEXT, lag=0, kinds=frozenset({"delete", "recreate"}))
     ),
-    *_both("pods that finish, too", _next(actions=1, finish=True)),
+    *_both("pods that finish, too", replace(NEXT, actions=1, finish=True)),
     *_both("two pods that schedulers left listed", LEFT_LISTED),
     Scenario(
         "two claimctls",
         LATE,
         replace(
             TWO_CLAIMCTLS, held=True, graceful=True, kinds=frozenset({"withdraw", "delete pod"})
+        ),
+    ),
+)
+
+
+_may_stand = late.may_stand
+_holds_while_held = assess.holds_while_held
+
+
+def _stands(*_: object) -> bool:
+    return True
+
+
+def _stays(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    return not own.isdisjoint(snapshot.listed_uids) or _may_stand(snapshot, own)
+
+
+def _leaves_entries(facts: Assessment) -> DesiredHolds:
+    return replace(_holds_while_held(facts), clears=False)
+
+
+def _no(*_: object) -> bool:
+    return False
+
+
+def _no_time(*_: object) -> float:
+    return 0.0
+
+
+USERS = "not starting and all(map(leaves_its_device, users))"
+WHILE_ANOTHER_WAITS = without(late, "may_stand", "uid in snapshot.listed_uids", "False")
+LATE_MUTATIONS = (
+    *(
+        Mutation(name, dialect, NEXT, (patch,))
+        for dialect in (LATE, OLD_LATE)
+        for name, patch in (
+            ("add a hold beside a starting pod", (assess, "may_stand", _stands)),
+            ("keep the hold beside the next pod", (assess, "may_stand", _stays)),
+            (
+                "keep the hold alone after the last pod",
+                without(
+                    late, "may_stand", "bool(pods.tombstones or present_ghosts(snapshot))", "True"
+                ),
+            ),
+            (
+                "add no hold beside the last pod that leaves",
+                without(late, "may_stand", USERS, "False"),
+            ),
+            (
+                "never write an empty list",
+                without(
+                    decide, "write_list", "plan.reserved_for or plan.clears", "plan.reserved_for"
+                ),
+            ),
+            (
+                "take out the hold, and not the pod that has ended",
+                (assess, "holds_while_held", _leaves_entries),
+            ),
+        )
+    ),
+    Mutation(
+        "add a hold beside a pod that the cache lacks",
+        LATE,
+        SURGE,
+        ((late, "_lists_unseen_pod", _no),),
+    ),
+    Mutation("add a hold beside a listed pod that waits", LATE, SURGE, (WHILE_ANOTHER_WAITS,)),
+    Mutation(
+        "keep the hold beside a starting pod of a claim that is being deleted",
+        LATE,
+        _next("delete claim"),
+        (
+            without(
+                assess,
+                "holds_step_aside",
+                "snapshot.late if in_use or not snapshot.deleting else None",
+                "None if snapshot.deleting else snapshot.late",
+            ),
+        ),
+    ),
+    Mutation(
+        "let several pods that schedulers left listed wait for each other",
+        LATE,
+        LEFT_LISTED,
+        (
+            without(
+                assess,
+                "holds_step_aside",
+                "facts.reason is not None and bool(pods.left_listed) and only_left",
+                "False",
+            ),
+        ),
+    ),
+    Mutation(
+        "take the hold out while a pod whose entry was taken out may be bound",
+        LATE,
+        LEFT,
+        ((decide, "longest_binding_left", _no_time),),
+    ),
+    Mutation(
+        "list pods ahead that are to be alone",
+        Hold(late=True, ahead=True),
+        SURGE,
+        (
+            without(
+                listing_ahead,
+                "pods_to_list",
+                "snapshot.until_in_vain == 0 or snapshot.late is not None",
+                "snapshot.until_in_vain == 0",
+            ),
         ),
     ),
 )

@@ -45,9 +45,7 @@ def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str
         return "promise 5: the list emptied beside an allocation that nobody will clear"
     elif _leaves_alone(write, before, claim):
         return "promise 5: the hold taken out beside a group of which no pod was bound"
-    elif wrong := _late(write):
-        return wrong
-    return _entries(world, write, claim, dialect)
+    return _entries(world, write, claim, dialect) or _late(write)
 
 
 def _late(write: Write) -> str:
@@ -101,7 +99,7 @@ def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
     for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
         there = world.pods[pod]
         if new == Entry.AHEAD and old == Entry.NONE:
-            if wrong := _listed_ahead(world, write, after, pod):
+            if wrong := _listed_ahead(world, write, after, pod, dialect):
                 return wrong
         elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
             if not folds and not _in_vain(world, write, after, there):
@@ -123,11 +121,13 @@ def _in_vain(world: World, write: Write, after: Claim, there: int) -> bool:
     return stuck and bool(world.reservation.step and after.holders) and not write.bound
 
 
-def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
+def _listed_ahead(world: World, write: Write, after: Claim, pod: int, dialect: Dialect) -> str:
     """A pod is listed ahead beside a hold that stays, and not again when its entry was taken out.
 
     What a process decided before it saw that the reservation is being deleted may come late.
     """
+    if dialect.late:
+        return f"p{pod} listed ahead of the scheduler, and its driver wants one pod in the list"
     if not after.holders or not write.early:
         return f"p{pod} listed ahead of the scheduler, and no hold is to stay in the list"
     if world.delisted[pod]:
