@@ -26,6 +26,7 @@ from tests.support.builders import (
     deployment_ref,
     finished,
     gated,
+    node,
     pending,
     pod_ref,
     reservation,
@@ -181,6 +182,18 @@ def test_while_a_vanished_pod_may_run_the_hold_stays_until_a_pod_comes() -> None
     ghost = ForceDeletedPod(uid="uid-a", name="a", node_name="node-0", since=NOW)
     on.ghosts["uid-a"] = (ghost, 0.0)
     assert lists(on, 30) == [("train",)]
+    on.put(pending("b"))
+    assert lists(on) == [()]
+
+
+def test_while_a_vanished_pod_may_run_the_hold_leaves_no_release_to_others() -> None:
+    """Without the hold, kube-controller-manager would deallocate with the dead pod's entry."""
+    on = stage(pod_ref("a"), HOLD)
+    ghost = ForceDeletedPod(uid="uid-a", name="a", node_name="node-0", since=NOW)
+    on.ghosts["uid-a"] = (ghost, 0.0)
+    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.put(stuck("b"))
+    assert lists(on, 1) == []
     on.put(pending("b"))
     assert lists(on) == [()]
 
