@@ -346,10 +346,12 @@ def _misses_a_ghost(world: World, process: Process) -> bool:
 
 def _lets_claim_go(write: Write, process: Process) -> bool:
     """Whether the write leaves the entries of dead pods alone in the list of a claim that is held,
-    by what the process knows. A pod that its cache lacks may be alive."""
+    or that a pod which vanished may still use, by what the process knows. A pod that its cache
+    lacks may be alive."""
     reservation, workload = process.reservation, process.workload
     held = reservation.there == There.YES and workload.phase == WorkloadPhase.ACTIVE
-    if not held or reservation.step or reservation.asked or process.claim.there != There.YES:
+    released = not held or reservation.step or reservation.asked
+    if (released and Ghost.YOUNG not in process.ghosts) or process.claim.there != There.YES:
         return False
     entries = [level for level, entry in zip(process.pods, write.columns, strict=False) if entry]
     alone = write.kind == "list" and write.values == (0, 0, 0)

@@ -19,6 +19,7 @@ from labs.model.dialects import Hold
 from labs.model.mutation import Mutation, without
 from labs.model.scenarios import LEFT_LISTED, TWO_CLAIMCTLS, Scenario
 from labs.model.server import Bounds
+from labs.model.traps import TAINTED
 
 LATE, OLD_LATE = Hold(late=True), Hold(late=True, kcm_keeps_unknown=False)
 ONE = Bounds(
@@ -47,6 +48,14 @@ NEXT = Bounds(
 SURGE = replace(NEXT, one_by_one=False, cache_lag=1)
 """It makes the next pod before that."""
 SCALED = replace(NEXT, lag=0, kinds=frozenset({"scale"}))
+VANISHED = replace(
+    SURGE,
+    actions=3,
+    cache_lag=0,
+    kinds=frozenset({"delete pod", "close", "force"}),
+)
+"""The last pod leaves, and vanishes while the claim is given up for the next one."""
+EVICTED = replace(TAINTED, actions=2, kinds=frozenset({"taint", "delete pod"}))
 CLOSED = replace(NEXT, kinds=frozenset({"delete pod", "close", "open"}))
 LEFT = replace(
     LEFT_LISTED, lag=1, kinds=frozenset({"restart scheduler", "cordon", "force"}), graceful=True
@@ -67,6 +76,7 @@ LATE_SCENARIOS = (
     *_both("a pod, a gap", replace(ONE, crashes=0, gaps=1, kinds=frozenset({"delete pod", "end"}))),
     *_both("one pod after another, late views", replace(NEXT, cache_lag=1)),
     *_both("a surge", SURGE),
+    *_both("a surge on a closed node, a force-deletion", VANISHED),
     *_both("scaled to zero and back", SCALED),
     *_both("one pod after another, on a closed node", CLOSED),
     *_both("one pod after another, a force-deletion", _next("force")),
@@ -77,6 +87,7 @@ LATE_SCENARIOS = (
         "the workload is made again", replace(NEXT, lag=0, kinds=frozenset({"delete", "recreate"}))
     ),
     *_both("pods that finish, too", replace(NEXT, actions=1, finish=True)),
+    Scenario("a device that evicts its pods", LATE, EVICTED),
     *_both("two pods that schedulers left listed", LEFT_LISTED),
     Scenario(
         "two claimctls",
@@ -171,7 +182,20 @@ LATE_MUTATIONS = (
             without(
                 assess,
                 "holds_step_aside",
-                "facts.reason is not None and bool(pods.left_listed) and only_left",
+                "bool(pods.left_listed) and only_left",
+                "False",
+            ),
+        ),
+    ),
+    Mutation(
+        "leave a release to KCM that waits for a pod that vanished",
+        LATE,
+        VANISHED,
+        (
+            without(
+                assess,
+                "holds_step_aside",
+                "not listed.isdisjoint(facts.own) and listed.isdisjoint(pods.alive)",
                 "False",
             ),
         ),

@@ -10,6 +10,7 @@ from labs.model.state import (
     ON_NODE,
     WAITING,
     Claim,
+    Devices,
     Entry,
     Pod,
     There,
@@ -196,7 +197,8 @@ def _late_at_rest(world: World) -> str:
     pairs = zip(claim.entries, world.pods, strict=True)
     users = [there for entry, there in pairs if entry in LISTED and there in ALIVE]
     leaves = bool(users) and all(there == Pod.LEAVING for there in users)
-    if leaves and not claim.holders and not _let_go(world):
+    evicts = world.devices == Devices.TAINTED
+    if leaves and not claim.holders and not _let_go(world) and not evicts:
         return "the last pod leaves, and no hold keeps its device"
     if ours and not leaves and Pod.DONE not in world.pods:
         return "an entry of claimctl's stands in the list, and no pod leaves"
