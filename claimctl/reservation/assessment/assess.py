@@ -305,13 +305,8 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     if in_use and snapshot.evicts and not snapshot.deleting:
         return Reason.DEVICE_TAINTED
     late = snapshot.late if in_use or not snapshot.deleting else None
-    # several pods that no scheduler will bind start nowhere: a release takes them out beside a hold
-    only_left = all(not is_pod(e) or e.uid in pods.left_listed for e in snapshot.references)
-    left_over = bool(pods.left_listed) and only_left
-    # while a release waits for pods that vanished, the hold keeps the claim for it
-    unused = not listed.isdisjoint(facts.own) and listed.isdisjoint(pods.alive)
-    stays = facts.reason is not None and (left_over or unused)
-    if late is not None and not stays and not may_stand(snapshot, facts.own):
+    released = facts.reason is not None
+    if late is not None and not may_stand(snapshot, facts.own, released=released):
         return late
     if not in_use or snapshot.deleting:
         return None
