@@ -51,6 +51,7 @@ SCALED = replace(NEXT, lag=0, kinds=frozenset({"scale"}))
 VANISHED = replace(
     SURGE,
     actions=3,
+    lag=0,
     cache_lag=0,
     kinds=frozenset({"delete pod", "close", "force"}),
 )
@@ -103,12 +104,13 @@ _may_stand = late.may_stand
 _holds_while_held = assess.holds_while_held
 
 
-def _stands(*_: object) -> bool:
+def _stands(*_: object, **__: object) -> bool:
     return True
 
 
-def _stays(snapshot: Snapshot, own: frozenset[str]) -> bool:
-    return not own.isdisjoint(snapshot.listed_uids) or _may_stand(snapshot, own)
+def _stays(snapshot: Snapshot, own: frozenset[str], *, released: bool) -> bool:
+    listed = not own.isdisjoint(snapshot.listed_uids)
+    return listed or _may_stand(snapshot, own, released=released)
 
 
 def _leaves_entries(facts: Assessment) -> DesiredHolds:
@@ -124,7 +126,7 @@ def _no_time(*_: object) -> float:
 
 
 USERS = "not starting and all(map(leaves_its_device, users))"
-WHILE_ANOTHER_WAITS = without(late, "may_stand", "uid in snapshot.listed_uids", "False")
+WHILE_ANOTHER_WAITS = without(late, "may_stand", "uid in listed", "False")
 LATE_MUTATIONS = (
     *(
         Mutation(name, dialect, NEXT, (patch,))
@@ -178,27 +180,13 @@ LATE_MUTATIONS = (
         "let several pods that schedulers left listed wait for each other",
         LATE,
         LEFT_LISTED,
-        (
-            without(
-                assess,
-                "holds_step_aside",
-                "bool(pods.left_listed) and only_left",
-                "False",
-            ),
-        ),
+        ((late, "_lists_only_left", _no),),
     ),
     Mutation(
         "leave a release to KCM that waits for a pod that vanished",
         LATE,
         VANISHED,
-        (
-            without(
-                assess,
-                "holds_step_aside",
-                "not listed.isdisjoint(facts.own) and listed.isdisjoint(pods.alive)",
-                "False",
-            ),
-        ),
+        ((late, "_is_unused", _no),),
     ),
     Mutation(
         "take the hold out while a pod whose entry was taken out may be bound",
