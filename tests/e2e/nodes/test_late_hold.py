@@ -181,7 +181,9 @@ async def never_refused_again(stage: Stage) -> None:
 
 @pytest.mark.alone
 @pytest.mark.long
-async def test_a_driver_that_nobody_knows_is_found_out_by_its_refusal(stage: Stage) -> None:
+async def test_an_unknown_driver_that_wants_one_pod_is_found_out_by_its_refusal(
+    stage: Stage,
+) -> None:
     """One pod is refused, and runs when its kubelet tries again, after 60 to 90 s. No other is."""
     synchronize(stage, "1m")
     try:
