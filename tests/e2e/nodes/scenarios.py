@@ -25,7 +25,14 @@ _PATTERNS = (
         )
     ),
 )
-_CORE = frozenset(("nodes", "test_controller_hold.py", "test_controller_releases.py"))
+_CORE = frozenset(
+    (
+        "nodes",
+        "test_controller_hold.py",
+        "test_controller_reallocation.py",
+        "test_controller_releases.py",
+    )
+)
 """Where the scenarios are that CI plays on nodes: a folder, and files."""
 DISTURBING = frozenset(
     (
