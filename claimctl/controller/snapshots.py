@@ -154,8 +154,8 @@ class Snapshots:
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
             )
-            refusal_left = seen.drivers.refusal_left(claim, pods)
-            memory = replace(memory, refusal_left=refusal_left)
+            suspicion_left = seen.drivers.suspicion_left(claim, pods)
+            memory = replace(memory, suspicion_left=suspicion_left)
         # an unreadable slice may have binding conditions
         conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))
         return Snapshot(

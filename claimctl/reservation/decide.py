@@ -101,7 +101,7 @@ def decide(snapshot: Snapshot) -> Decision:
             ):
                 write_list(facts, decision)
             decision.waits += (r.blocker.after for r in facts.retentions if r.blocker)
-            decision.waits.append(snapshot.memory.refusal_left)
+            decision.waits.append(snapshot.memory.suspicion_left)
         case Phase.LEFT_TO_KCM if not facts.live_pod_entries:
             # KCM should be done by then. If listed pods are alive, their events come
             decision.waits.append(max(facts.kcm_time_left, 1.0))

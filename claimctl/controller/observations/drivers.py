@@ -86,7 +86,7 @@ class DriversSeen:
     def _patience(self, suspects: set[str]) -> float:
         return RETRY_SECONDS if suspects & self._doubtful else REFUSED_SECONDS
 
-    def refusal_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
+    def suspicion_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
         """Seconds until a driver of the claim counts as refusing; None if no pod waits so."""
         waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
         since = min((at for at in waiting if at is not None), default=None)

@@ -91,7 +91,7 @@ class Memory:
     """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
-    refusal_left: float | None = None
+    suspicion_left: float | None = None
     """Seconds until the driver counts as one that refuses a claim with a hold, because the claim's
     only pod does not start beside it; None if no pod waits so."""
     evicting: bool = False

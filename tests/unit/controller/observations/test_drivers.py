@@ -56,7 +56,7 @@ def test_a_pod_that_does_not_start_beside_a_hold_shows_a_driver_that_refuses() -
 def test_a_moment_shows_nothing() -> None:
     seen = Seen().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS - 1)
     assert seen.refusing == frozenset()
-    assert seen.drivers.refusal_left(BESIDE, [unprepared()]) == 1.0
+    assert seen.drivers.suspicion_left(BESIDE, [unprepared()]) == 1.0
 
 
 def test_nothing_is_shown_by_a_pod_that_is_not_alone_beside_a_hold() -> None:
@@ -84,7 +84,7 @@ def test_a_driver_that_has_started_a_pod_beside_a_hold_is_never_suspected() -> N
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD))
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD), after=600)
     assert seen.refusing == frozenset()
-    assert seen.drivers.refusal_left(claim(pod_ref("b"), HOLD), [unprepared("b")]) is None
+    assert seen.drivers.suspicion_left(claim(pod_ref("b"), HOLD), [unprepared("b")]) is None
 
 
 def test_a_pod_that_was_listed_before_the_hold_proves_nothing_when_it_starts() -> None:
@@ -103,7 +103,7 @@ def test_a_driver_that_was_suspected_too_soon_gets_more_time() -> None:
     seen = doubtful().see(unprepared("b"), beside)
     seen.see(unprepared("b"), beside, after=RETRY_SECONDS - 1)
     assert seen.refusing == frozenset()
-    assert seen.drivers.refusal_left(beside, [unprepared("b")]) == 1.0
+    assert seen.drivers.suspicion_left(beside, [unprepared("b")]) == 1.0
     seen.see(running("b"), beside)
     seen.see(unprepared("c"), claim(HOLD, pod_ref("c")))
     seen.see(unprepared("c"), claim(HOLD, pod_ref("c")), after=600)
