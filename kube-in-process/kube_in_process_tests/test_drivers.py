@@ -543,6 +543,29 @@ def unprepared_after(world: World, since: float) -> float:
     return last.time - since
 
 
+async def test_a_pod_may_be_the_first_to_hear_that_its_claim_was_not_unprepared_for_another(
+    world: World,
+) -> None:
+    """The claim is still prepared, so the pod starts with it."""
+    await begun(world)
+    world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], WORKLOAD)
+    driver(world).unprepare_seconds = 10.0
+    driver(world).refuses_unprepare = "the device does not answer"
+    world.cluster.force_delete("default", "p1")
+    await world.passes(35)
+    pod(world, "p2")
+    await world.passes(STARTS)
+    assert status(world, "p2")["phase"] == "Pending"
+    # the answer is due while nobody listens, and p2 is looked at before what p1 left
+    world.cluster.lose_node(NODE)
+    await world.passes(30)
+    assert verbs(world) == ["prepare"]
+    world.cluster.restore_node(NODE)
+    await world.passes(STARTS)
+    assert status(world, "p2")["phase"] == "Running"
+    assert verbs(world) == ["prepare", "unprepare: the device does not answer"]
+
+
 async def test_a_restarted_kubelet_looks_at_waiting_pods_at_once(world: World) -> None:
     driver(world).refuses = "no power"
     world.claim()
