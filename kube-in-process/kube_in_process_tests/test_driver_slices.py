@@ -117,13 +117,47 @@ async def test_a_restarted_kubelet_takes_the_slices_away_for_13_seconds(world: W
     world.claim()
     pods(world, "p1")
     await world.passes(1)
-    world.cluster.kubelet.restart(NODE)
-    await world.passes(12.5)
+    world.cluster.restart_kubelet(NODE, 2.0)
+    await world.passes(1.5)
+    assert published(world) == ["dev-0", "dev-1"]
+    await world.passes(13)
     assert (slices(world), published(world, "node-1")) == ([], ["dev-0", "dev-1"])
     assert (world.phases(), world.allocated()) == (["Running"], True)
     await world.passes(1)
     assert (published(world), slices(world)[0]["pool"]["generation"]) == (["dev-0", "dev-1"], 1)
     assert [each.verb for each in driver(world).calls] == ["prepare"]
+
+
+async def test_a_kubelet_that_starts_twice_takes_the_slices_away_for_longer(world: World) -> None:
+    world.cluster.restart_kubelet(NODE, 0.0)
+    await world.passes(5)
+    world.cluster.restart_kubelet(NODE, 0.0)
+    await world.passes(12.5)
+    assert slices(world) == []
+    await world.passes(1)
+    assert published(world) == ["dev-0", "dev-1"]
+
+
+async def test_only_a_kubelet_that_starts_takes_the_slices_away(world: World) -> None:
+    """One that was cut off ran on; a reboot is a start. The slices of a start are new objects."""
+    (before,) = objects(world)
+    world.cluster.lose_node(NODE)
+    world.cluster.restore_node(NODE)
+    await world.passes(1)
+    assert objects(world) == [before]
+    world.cluster.lose_node(NODE)
+    world.cluster.reboot_node(NODE)
+    await world.passes(1)
+    assert objects(world) == []
+    await world.passes(13)
+    (after,) = objects(world)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def objects(world: World) -> list[dict[str, Any]]:
+    found = world.api.list("resourceslices")
+    return [each for each in found if each["spec"]["nodeName"] == NODE]
 
 
 async def test_a_driver_prepares_while_its_slices_are_withdrawn(world: World) -> None:

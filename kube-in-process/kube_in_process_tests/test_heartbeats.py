@@ -1,4 +1,4 @@
-"""What kubelets write to show that they live, and what is left of pods that vanished."""
+"""What kubelets write to show that they live."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from datetime import datetime
 from itertools import pairwise
 
 import pytest
-from kube_in_process.options import ClusterOptions, Heartbeats, Preset, Timings
+from kube_in_process.options import ClusterOptions, Heartbeats, Preset
 
-from kube_in_process_tests.worlds import HOLD, Object, World, pod_spec
+from kube_in_process_tests.worlds import HOLD, Object, World
 
 NODE = "node-0"
 
 
 def beating(lease: int = 40, report: float = 300.0) -> ClusterOptions:
-    return ClusterOptions(
-        preset=Preset.PLAIN,
-        nodes=1,
-        heartbeats=Heartbeats(lease, report),
-        timings=Timings(pod_stop=1000.0),
-    )
+    return ClusterOptions(preset=Preset.PLAIN, nodes=1, heartbeats=Heartbeats(lease, report))
 
 
 def renewals(world: World) -> list[float]:
@@ -126,61 +121,3 @@ async def test_the_lease_goes_with_its_node(world: World) -> None:
 async def test_nodes_have_no_heartbeats_unless_somebody_asks_for_them(world: World) -> None:
     await world.passes(600)
     assert world.api.list("leases") == []
-
-
-@pytest.mark.kube_cluster(beating())
-async def test_what_a_force_deleted_pod_used_is_unprepared_after_its_grace(world: World) -> None:
-    await leave_remains(world)
-    await world.passes(29.9)
-    assert world.cluster.claims_of_remains == {"default/shared"}
-    await world.passes(4.2)
-    assert world.cluster.claims_of_remains == frozenset()
-
-
-@pytest.mark.kube_cluster(beating())
-async def test_a_kubelet_that_was_started_finds_what_is_left_up_to_a_minute_later(
-    world: World,
-) -> None:
-    await leave_remains(world)
-    await world.passes(10)
-    world.cluster.restart_kubelet(NODE, 2.0)
-    await world.passes(31)
-    assert world.cluster.claims_of_remains == {"default/shared"}
-    assert world.api.list("resourceslices") != []
-    await world.passes(36)
-    assert world.cluster.claims_of_remains == frozenset()
-
-
-@pytest.mark.kube_cluster(beating())
-async def test_a_kubelet_that_was_cut_off_ends_what_is_left_when_it_is_back(world: World) -> None:
-    await leave_remains(world)
-    world.cluster.lose_node(NODE)
-    await world.passes(300)
-    assert world.cluster.claims_of_remains == {"default/shared"}
-    world.cluster.restore_node(NODE)
-    await world.passes(35)
-    assert world.cluster.claims_of_remains == frozenset()
-
-
-@pytest.mark.kube_cluster(beating())
-async def test_a_reboot_leaves_nothing_and_a_start_withdraws_the_slices(world: World) -> None:
-    await leave_remains(world)
-    world.cluster.reboot_node(NODE)
-    await world.passes(1)
-    assert world.cluster.claims_of_remains == frozenset()
-    (before,) = world.api.list("resourceslices")
-    world.cluster.restart_kubelet(NODE, 1.0)
-    await world.passes(2)
-    assert world.api.list("resourceslices") == []
-    await world.passes(13)
-    (after,) = world.api.list("resourceslices")
-    assert after["spec"] == before["spec"]
-    assert after["metadata"]["uid"] != before["metadata"]["uid"]
-
-
-async def leave_remains(world: World) -> None:
-    world.claim()
-    world.create("pods", "p", {**pod_spec("shared"), "terminationGracePeriodSeconds": 30})
-    await world.passes(1)
-    assert world.phases() == ["Running"]
-    world.cluster.force_delete("default", "p")

@@ -79,9 +79,13 @@ class Deaths:
     def _wrote(self, revision: Revision) -> None:
         ours = revision.plural == "resourceclaims" and revision.name in self.vanished
         if ours and "allocation" not in revision.object().get("status", {}):
-            if f"{NAMESPACE}/{revision.name}" in self.stage.embedded.claims_of_remains:
+            if f"{NAMESPACE}/{revision.name}" in self._prepared():
                 self.early.add(revision.name)
             self.free.setdefault(revision.name, self.stage.clock.monotonic())
+
+    def _prepared(self) -> set[str]:
+        drivers = self.stage.embedded.drivers.values()
+        return {claim for driver in drivers for claim, _ in driver.prepared}
 
     async def happen(self, within: float) -> None:
         """Delete each workload, and its pod by force, at a moment of its own."""

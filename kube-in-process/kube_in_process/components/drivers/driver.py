@@ -202,6 +202,11 @@ class Driver:
                 self._slices.show(result["pool"], result["device"])
         return error
 
+    def boot(self, node: str) -> None:
+        """A node was rebooted: nothing is prepared there."""
+        for key in [each for each in self._prepared if each[0] == node]:
+            del self._prepared[key]
+
     def _refusal(self, claim: Object) -> str:
         if self.refuses:
             return self.refuses

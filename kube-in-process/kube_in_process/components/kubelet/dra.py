@@ -23,7 +23,7 @@ from kube_in_process.components.pods import (
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Context
 
-_TICK = 1e-6
+TICK = 1e-6
 """Seconds by which a timer may be early."""
 
 
@@ -84,16 +84,13 @@ class DraManager:
         """Whether a pod (UID) uses a claim on its node."""
         return pod in self._of_pods
 
-    def pods_on(self, node: str) -> list[str]:
-        """The UIDs of the pods that use claims on a node."""
-        here = (info for info in self._infos.values() if info.node == node)
-        return list(dict.fromkeys(pod for info in here for pod in info.pods))
-
     def boot(self, node: str) -> None:
         """The node was rebooted: what was prepared there has to be prepared again."""
         for info in self._infos.values():
             if info.node == node:
                 info.is_prepared, info.call = False, None
+        for driver in self._drivers.values():
+            driver.boot(node)
 
     # Preparing
 
@@ -250,7 +247,7 @@ class DraManager:
         call = info.call
         while call is not None:
             left = call.due - self._context.clock.monotonic()
-            if left > _TICK:
+            if left > TICK:
                 return left
             try:
                 call.due = self._context.clock.monotonic() + next(call.steps)

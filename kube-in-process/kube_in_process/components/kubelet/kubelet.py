@@ -6,12 +6,14 @@ Then it deletes the object with grace period 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from random import Random
 
 from kube_in_process.components.drivers.driver import WITHDRAWN_AFTER, Drivers
 from kube_in_process.components.kubelet.admission import Admission
-from kube_in_process.components.kubelet.dra import DraManager, PrepareFailed, UnprepareFailed
+from kube_in_process.components.kubelet.dra import TICK, DraManager, PrepareFailed, UnprepareFailed
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
     RETRY_SECONDS,
@@ -63,6 +65,10 @@ BACKOFF = (10.0, 15.0)
 """Seconds until it tries again to end a pod whose devices could not be unprepared: least, most."""
 GRACE = 30.0
 """``terminationGracePeriodSeconds`` of a pod that names none."""
+WORK = (0.5, 4.0)
+"""Seconds that the end of a pod takes after its grace if its object is gone: least, most."""
+RECONCILE = 60.0
+"""Seconds after which a kubelet looks again for prepared claims of pods that it does not know."""
 NO_SLICES = 13.0
 """Seconds after the start of a kubelet in which the slices of its node are not published."""
 
@@ -76,6 +82,19 @@ Task = tuple[str, str, str]
 """
 
 
+@dataclass(slots=True)
+class _Vanished:
+    """A pod whose object is gone, and whose claims may be prepared."""
+
+    node: str
+    grace: float
+    """How long its containers go on after the kubelet has learned of the deletion, in seconds."""
+    due: float = 0.0
+    """When its claims are unprepared, in seconds of the clock."""
+    is_known: bool = True
+    """Whether the kubelet has run since the deletion; else it only finds the prepared claims."""
+
+
 class Kubelet(Component[Task]):
     name = "kubelet"
     user = "system:node"
@@ -83,7 +102,7 @@ class Kubelet(Component[Task]):
 
     def __init__(self, context: Context) -> None:
         self.lost: dict[str, None] = {}
-        """Nodes that are cut off: their kubelets start, stop and report nothing."""
+        """Nodes that are cut off or have no kubelet: nobody starts, stops or reports anything."""
         self._restarts: dict[str, int] = {}
         self._waiting: dict[str, set[str]] = {}
         """By node: the pods (UIDs) whose resize waits for room."""
@@ -91,8 +110,10 @@ class Kubelet(Component[Task]):
         self.drivers = Drivers(context, self._driver_left)
         self._dra = DraManager(context, self.drivers, self._read_claim)
         self._rng = Random(f"kubelet {context.options.seed}")
-        self._graces: dict[str, float] = {}
-        """By UID: how long the containers of a pod go on whose object is gone, in seconds."""
+        self._vanished: dict[str, _Vanished] = {}
+        """By UID of the pod."""
+        self._publish_due: dict[str, float] = {}
+        """By node: when drivers publish again, in seconds of the clock."""
         super().__init__(context)
 
     def watch(self) -> None:
@@ -101,36 +122,39 @@ class Kubelet(Component[Task]):
         self.views["nodes"].subscribe(self._node_changed)
 
     def lose(self, node: str) -> None:
-        """Cut the node off: its containers go on running, and its kubelet reports nothing."""
+        """Cut the node off or end its kubelet: its containers run on, and nobody reports them."""
         self.lost[node] = None
 
-    def recover(self, node: str, *, rebooted: bool) -> None:
-        """Connect the node again. After a reboot its containers are gone."""
+    def recover(self, node: str) -> None:
+        """Connect the node again. Its kubelet ran on, and hears now which pods are deleted."""
+        self.lost.pop(node, None)
+        for pod, vanished in self._vanished_on(node):
+            if vanished.is_known:
+                self._plan_end(pod, vanished.grace + self._rng.uniform(*WORK))
+            else:
+                self.queue.add(("gone", node, pod))
+        for each in self.views["pods"].by("node", node):
+            self._add(each)
+
+    def restart(self, node: str, *, rebooted: bool = False) -> None:
+        """The process of a node's kubelet starts, and looks at all pods at once.
+
+        Containers run on, and what is prepared stays prepared, unless the node was rebooted. Claims
+        of pods that have vanished are found up to a minute later. The slices of the node are gone
+        for 13 s, until the drivers have been registered again.
+        """
         self.lost.pop(node, None)
         if rebooted:
             self._dra.boot(node)
-        for gone in self._dra.pods_on(node):
-            if gone in self._graces:
-                seconds = 0.0 if rebooted else self._graces[gone]
-                self.queue.add_after(("gone", node, gone), seconds)
+        found_after = self._rng.uniform(0, RECONCILE)
+        for gone, vanished in self._vanished_on(node):
+            vanished.is_known = False
+            self._plan_end(gone, found_after)
+        self._withdraw_for_start(node)
         for pod in self.views["pods"].by("node", node):
             if rebooted and phase(pod) == "Running" and not deleting(pod):
                 self.queue.add(("sandbox", *key_of(pod)))
             else:
-                self._add(pod)
-
-    def restart(self, node: str) -> None:
-        """The process of a node's kubelet was restarted.
-
-        Containers run on, and what is prepared stays prepared. It looks at all pods at once. The
-        slices of the node are gone for 13 s, until the drivers have been registered again.
-        """
-        for each in list(self.views["resourceslices"].items()):
-            if each["spec"].get("nodeName") == node:
-                self.drivers[each["spec"]["driver"]].withdraw(node)
-                self.queue.add_after(("publish", each["spec"]["driver"], node), NO_SLICES)
-        for pod in self.views["pods"].by("node", node):
-            if phase(pod) == "Pending" or deleting(pod):
                 self._add(pod)
 
     def retry_waiting(self) -> None:
@@ -148,7 +172,7 @@ class Kubelet(Component[Task]):
         elif task == "withdraw":
             self._withdraw(space, plain)
         elif task == "publish":
-            self.drivers[space].publish_again(plain)
+            self._publish_again(space, plain)
         else:
             self._sync_pod(task, space, plain)
 
@@ -192,8 +216,9 @@ class Kubelet(Component[Task]):
         """The containers of a pod that was deleted by force go on until the end of its grace."""
         if self._dra.uses(uid(pod)):
             given = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
-            self._graces[uid(pod)] = 0.0 if phase(pod) == "Pending" else given
-            self.queue.add_after(("gone", node_name(pod), uid(pod)), self._graces[uid(pod)])
+            grace = 0.0 if phase(pod) == "Pending" else given
+            self._vanished[uid(pod)] = _Vanished(node_name(pod), grace)
+            self._plan_end(uid(pod), grace + self._rng.uniform(*WORK))
 
     def _add(self, pod: Object) -> None:
         timings = self.context.timings
@@ -310,21 +335,57 @@ class Kubelet(Component[Task]):
             self.queue.add_after((task, *key_of(pod)), wait)
         return not wait
 
-    def _unprepare(self, pod: str) -> float:
+    def _unprepare(self, pod: str, retry: tuple[float, float] = BACKOFF) -> float:
         """Seconds until the kubelet has to look again; 0 if nothing is left to do."""
         try:
             return self._dra.unprepare(pod)
         except UnprepareFailed:
-            return self._rng.uniform(*BACKOFF)
+            return self._rng.uniform(*retry)
+
+    # Pods that have vanished
+
+    def _vanished_on(self, node: str) -> Iterator[tuple[str, _Vanished]]:
+        yield from (each for each in self._vanished.items() if each[1].node == node)
+
+    def _plan_end(self, pod: str, seconds: float) -> None:
+        vanished = self._vanished[pod]
+        vanished.due = self.context.clock.monotonic() + seconds
+        self.queue.add_after(("gone", vanished.node, pod), seconds)
 
     def _end_gone(self, node: str, pod: str) -> None:
-        if node in self.lost:
+        vanished = self._vanished.get(pod)
+        if vanished is None or node in self.lost:
             return
-        wait = self._unprepare(pod)
+        wait = self._left(vanished.due)
+        if not wait:
+            retry = BACKOFF if vanished.is_known else (RECONCILE, RECONCILE)
+            wait = self._unprepare(pod, retry)
         if wait:
             self.queue.add_after(("gone", node, pod), wait)
         else:
-            self._graces.pop(pod, None)
+            del self._vanished[pod]
+
+    def _left(self, due: float) -> float:
+        """Seconds until a time of the clock; 0 if it is over."""
+        seconds = due - self.context.clock.monotonic()
+        return seconds if seconds > TICK else 0.0
+
+    # Slices
+
+    def _withdraw_for_start(self, node: str) -> None:
+        self._publish_due[node] = self.context.clock.monotonic() + NO_SLICES
+        for each in list(self.views["resourceslices"].items()):
+            if each["spec"].get("nodeName") == node:
+                self.drivers[each["spec"]["driver"]].withdraw(node)
+                self.queue.add_after(("publish", each["spec"]["driver"], node), NO_SLICES)
+
+    def _publish_again(self, driver: str, node: str) -> None:
+        """Publish the slices of a node, unless its kubelet was started once more meanwhile."""
+        left = self._left(self._publish_due[node])
+        if left:
+            self.queue.add_after(("publish", driver, node), left)
+        else:
+            self.drivers[driver].publish_again(node)
 
     def _driver_left(self, driver: str, node: str) -> None:
         self.queue.add_after(("withdraw", driver, node), WITHDRAWN_AFTER)

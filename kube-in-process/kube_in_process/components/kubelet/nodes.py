@@ -11,7 +11,6 @@ from contextlib import suppress
 from kube_in_process.components.fit import tolerated
 from kube_in_process.components.kubelet.heartbeats import HeartbeatWriter
 from kube_in_process.components.kubelet.kubelet import Kubelet
-from kube_in_process.components.kubelet.remains import RemainsCleaner
 from kube_in_process.components.objects import (
     condition,
     deleting,
@@ -35,9 +34,7 @@ POD_GC = 45.0
 """Seconds until PodGC looks at the pods of a Node object that is gone."""
 
 Task = tuple[str, str]
-"""('silent', 'taint', 'evict', 'collect', 'started', 'publish' or 'back', node)."""
-NO_SLICES = 13.0
-"""Seconds after the start of a kubelet in which the slices of its node are not published."""
+"""('silent', 'taint', 'evict', 'collect', 'started' or 'back', node)."""
 
 
 class NodeController(Component[Task]):
@@ -48,9 +45,7 @@ class NodeController(Component[Task]):
     def __init__(self, context: Context, kubelet: Kubelet) -> None:
         self._kubelet = kubelet
         self.heartbeats = HeartbeatWriter(context, kubelet)
-        self.remains = RemainsCleaner(context, kubelet)
         self._boots: dict[str, int] = {}
-        self._withdrawn: dict[str, list[Object]] = {}
         self._collected: set[str] = set()
         super().__init__(context)
 
@@ -79,12 +74,10 @@ class NodeController(Component[Task]):
         """Connect a node again. After a reboot it has a new boot ID and no containers."""
         if rebooted:
             self._boots[node] = self._boots.get(node, 0) + 1
-        self._kubelet.recover(node, rebooted=rebooted)
-        if rebooted:
-            self.remains.rebooted(node)
+            self._kubelet.restart(node, rebooted=True)
             self.heartbeats.started(node)
         else:
-            self.remains.connected(node)
+            self._kubelet.recover(node)
         self.queue.add(("back", node))
 
     def restart_kubelet(self, node: str, seconds: float) -> None:
@@ -104,8 +97,6 @@ class NodeController(Component[Task]):
             self._evict(node)
         elif task == "collect":
             self._collect(node)
-        elif task == "publish":
-            self._publish_again(node)
         elif task == "started":
             self._started(node)
         elif task == "back" and node not in self._kubelet.lost:
@@ -120,26 +111,11 @@ class NodeController(Component[Task]):
             self.queue.add(("taint", change.key[1]))
 
     def _started(self, node: str) -> None:
-        """A kubelet deletes the slices of its node when it starts, until drivers are there again.
-
-        The new slices are new objects.
-        """
-        for each in list(self.views["resourceslices"].items()):
-            if each["spec"].get("nodeName") == node:
-                self._withdrawn.setdefault(node, []).append(each)
-                self.api.delete("resourceslices", "", name(each))
-        self.queue.add_after(("publish", node), NO_SLICES)
-        self._kubelet.recover(node, rebooted=False)
-        self.remains.started(node)
+        self._kubelet.restart(node)
         self.heartbeats.started(node)
         current = self.views["nodes"].get("", node)
         if current is not None and _is_silent(current):
             self._back(node)
-
-    def _publish_again(self, node: str) -> None:
-        for each in self._withdrawn.pop(node, []):
-            made = {key: value for key, value in each.items() if key != "metadata"}
-            self._ensure("resourceslices", {**made, "metadata": {"name": name(each)}})
 
     # Lost nodes
 
