@@ -152,7 +152,8 @@ class Kubelet(Component[Task]):
             self._plan_end(gone, found_after)
         self._withdraw_for_start(node)
         for pod in self.views["pods"].by("node", node):
-            if rebooted and phase(pod) == "Running" and not deleting(pod):
+            lost = rebooted or waits_for_sandbox(pod)
+            if lost and phase(pod) == "Running" and not deleting(pod):
                 self.queue.add(("sandbox", *key_of(pod)))
             else:
                 self._add(pod)
@@ -162,6 +163,8 @@ class Kubelet(Component[Task]):
         for pod in self.views["pods"].items():
             if node_name(pod) and phase(pod) == "Pending":
                 self._add(pod)
+            elif phase(pod) == "Running" and waits_for_sandbox(pod):
+                self.queue.add(("sandbox", *key_of(pod)))
 
     def sync(self, key: Task) -> None:
         task, space, plain = key
