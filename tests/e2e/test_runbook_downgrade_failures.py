@@ -163,6 +163,8 @@ async def kubelets_first(tmp_path: Path) -> None:
         served.embedded.reboot_node("node-0")
         await served.stage.until(lambda: refused(served) == TRAIN.pods, "the kubelet refuses pods")
         await book.play("The kubelets were switched off too early")
+        # a kubelet that refused looks again after 60 to 90 s, or when it is started
+        served.embedded.kubelet.restart("node-0")
         await served.stage.until(lambda: restarts(served) == [1] * TRAIN.pods, "the pods start")
 
 
