@@ -38,7 +38,7 @@ from claimctl.reservation.release.protocol import (
 from claimctl.reservation.reserved_for.listing_ahead import scheduler_busy_left
 from claimctl.reservation.status.desired import decide_statuses, leave_alone
 from claimctl.reservation.status.sharing import look_again
-from claimctl.reservation.users.blockers import closed_age
+from claimctl.reservation.users.blockers import closed_age, longest_binding_left
 from claimctl.reservation.users.withdrawal import leave_to_group
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
@@ -180,10 +180,14 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         decision.waits.append(FIGHT_REST)
     elif (plan.reserved_for or plan.clears) and plan.reserved_for != present:
         late = snapshot.late is not None
-        if not late and snapshot.consumers.pending and (busy := scheduler_busy_left(snapshot)) > 0:
-            decision.waits.append(busy)
+        leaves = late and not set(snapshot.no_pods) <= set(plan.reserved_for)
+        left = longest_binding_left(snapshot) if leaves else 0.0
+        if not late and snapshot.consumers.pending:
+            left = scheduler_busy_left(snapshot)
+        if left > 0:
+            decision.waits.append(left)
             return
-        if not late and _leaves_pods_alone(snapshot, plan.reserved_for):
+        if _leaves_pods_alone(snapshot, plan.reserved_for):
             live = snapshot.any_live
             if live is None:
                 decision.needs = (ListLivePods(version, vanished=False),)

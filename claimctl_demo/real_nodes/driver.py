@@ -2,9 +2,10 @@
 
     python -m claimctl_demo.real_nodes.driver SETTINGS
 
-It serves the kubelets of all nodes in one process, publishes the devices of each node after the
-kubelet has registered it, and again whenever the kubelet has deleted them. It appends each call
-with its times to a file. The file ``knobs`` makes it slow or makes it fail (``drivers.Knobs``).
+It serves the kubelets of all nodes in one process. It publishes the devices of each node after the
+kubelet has registered it, again whenever the kubelet has deleted them, and anew when the file of
+the node's slice has another generation. It appends each call with its times to a file. The file
+``knobs`` makes it slow, makes it fail, or gives it other habits (``drivers.Knobs``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,17 +33,21 @@ from claimctl_demo.real_nodes.messages import DRA, REGISTRATION, message
 
 SERVED = "v1.DRAPlugin"
 _THREADS = 32
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 _TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, its kubelet's root folder, and the body of the ResourceSlice with its devices."""
+    """A node, its kubelet's root folder, and the file of the ResourceSlice with its devices."""
 
     name: str
     root: Path
-    slice: dict[str, Any]
+    offered: Path
+
+    def slice(self) -> dict[str, Any]:
+        """The ResourceSlice with the devices that the node offers now."""
+        return dict(json.loads(self.offered.read_text()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,8 @@ class Driver:
         self.name: str = settings["name"]
         self.api = Api(**settings["api"])
         self.nodes = [
-            Node(each["name"], Path(each["root"]), each["slice"]) for each in settings["nodes"]
+            Node(each["name"], Path(each["root"]), Path(each["slice"]))
+            for each in settings["nodes"]
         ]
         self._calls, self._knobs = Path(settings["calls"]), Path(settings["knobs"])
         self._registered: set[str] = set()
@@ -98,7 +104,7 @@ class Driver:
         return [self._server(node) for node in self.nodes]
 
     def keep_published(self) -> None:
-        """Publish the devices of registered nodes whose ResourceSlice is missing, for ever."""
+        """Publish the slices of registered nodes that are missing or old, for ever."""
         while True:
             for node in self.nodes:
                 if node.name in self._registered:
@@ -107,9 +113,14 @@ class Driver:
             time.sleep(_LOOK_SECONDS)
 
     def _publish(self, node: Node) -> None:
-        name = node.slice["metadata"]["name"]
-        if self.api.request("GET", f"resourceslices/{name}")[0] == 404:
-            self.api.request("POST", "resourceslices", node.slice)
+        wanted = node.slice()
+        path = f"resourceslices/{wanted['metadata']['name']}"
+        status, present = self.api.request("GET", path)
+        if status == 404:
+            self.api.request("POST", "resourceslices", wanted)
+        elif status == 200 and _generation(present) != _generation(wanted):
+            present["spec"] = wanted["spec"]
+            self.api.request("PUT", path, present)
 
     def _server(self, node: Node) -> grpc.Server:
         sockets = node.root / "plugins" / self.name / "dra.sock"
@@ -176,7 +187,8 @@ class Driver:
                 version = 0
                 devices: list[dict[str, Any]] = []
                 if kind == "prepare" and not error:
-                    error, version, devices = self._allocated(claim)
+                    wants_one_pod = bool(knobs.get("wants_one_pod"))
+                    error, version, devices = self._allocated(claim, node, wants_one_pod)
                 given = answer.claims[claim.uid]
                 given.error = error
                 for device in devices:
@@ -202,7 +214,9 @@ class Driver:
             return dict(json.loads(self._knobs.read_text()))
         return {}
 
-    def _allocated(self, claim: Any) -> tuple[str, int, list[dict[str, Any]]]:
+    def _allocated(
+        self, claim: Any, node: Node, wants_one_pod: bool
+    ) -> tuple[str, int, list[dict[str, Any]]]:
         """Why a claim cannot be prepared, or '', its version, and its devices of this driver."""
         named = f"claim {claim.namespace}/{claim.name}"
         try:
@@ -217,6 +231,9 @@ class Driver:
         allocation = (read.get("status") or {}).get("allocation")
         if allocation is None:
             return f"{named} is not allocated", version, []
+        listed = read["status"].get("reservedFor") or []
+        if wants_one_pod and (refusal := _no_one_pod(listed)):
+            return refusal, version, []
         devices = [
             {
                 "request_names": [each["request"]],
@@ -226,12 +243,31 @@ class Driver:
             for each in allocation["devices"]["results"]
             if each["driver"] == self.name
         ]
+        offered = {each["name"] for each in node.slice()["spec"]["devices"]}
+        for device in devices:
+            if device["device_name"] not in offered:
+                name = device["device_name"]
+                return f"prepare failed: requested device is not allocatable: {name}", version, []
         return "", version, devices
 
     def _write(self, call: dict[str, Any]) -> None:
         line = f"{json.dumps(call)}\n".encode()
         with self._writing, open(self._calls, "ab", buffering=0) as file:
             file.write(line)
+
+
+def _generation(body: Mapping[str, Any]) -> int:
+    return int(body["spec"]["pool"]["generation"])
+
+
+def _no_one_pod(listed: Sequence[Mapping[str, Any]]) -> str:
+    """What drivers that want one pod in a claim's list say of another list; '' if they take it."""
+    if len(listed) != 1:
+        return f"driver only supports one pod per claim, got {len(listed)}"
+    (only,) = listed
+    if only["resource"] != "pods" or only.get("apiGroup"):
+        return f"driver only supports Pods, unsupported reference {only['resource']}"
+    return ""
 
 
 def _service(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from claimctl_demo.real_nodes.enclosure import CGROUP
 from claimctl_demo.real_nodes.network import node_address
@@ -13,6 +14,8 @@ from claimctl_demo.real_servers.process import Server
 
 _PORT = 10260
 _CONFIG = "kubelet.json"
+SYNC_FREQUENCY = "10s"
+"""How soon it tries again to prepare a device, by default after a minute."""
 MONITOR_GRACE_SECONDS = 12
 """Seconds without a sign of life after which kube-controller-manager takes a node for lost."""
 
@@ -36,9 +39,15 @@ class Kubelet:
 
     def switch(self, gates: Mapping[str, bool]) -> None:
         """Set feature gates; the kubelet reads them when it starts."""
-        config = self.home / _CONFIG
-        read = json.loads(config.read_text())
-        config.write_text(json.dumps({**read, "featureGates": {**read["featureGates"], **gates}}))
+        self.configure(featureGates={**self._configuration()["featureGates"], **gates})
+
+    def configure(self, **settings: object) -> None:
+        """Change fields of its configuration; the kubelet reads them when it starts."""
+        written = json.dumps({**self._configuration(), **settings})
+        (self.home / _CONFIG).write_text(written)
+
+    def _configuration(self) -> dict[str, Any]:
+        return dict(json.loads((self.home / _CONFIG).read_text()))
 
 
 def user(name: str) -> str:
@@ -106,8 +115,7 @@ def _config(number: int, runtime: str, gates: Mapping[str, bool]) -> dict[str, o
         "kubeAPIQPS": 200,
         "kubeAPIBurst": 400,
         "eventRecordQPS": 0,
-        # how soon it tries again to prepare a device
-        "syncFrequency": "10s",
+        "syncFrequency": SYNC_FREQUENCY,
         # a sign of life every two seconds
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "2s",

@@ -24,7 +24,7 @@ from dataclasses import replace
 from labs.model.dialects import Dialect
 from labs.model.judge import Judge
 from labs.model.server import Bounds, overtaken
-from labs.model.state import Pod, Process, There, World
+from labs.model.state import ON_NODE, Pod, Process, There, World
 from labs.model.views import gapped, restarted, see_claim, see_reservation, watch_pods
 
 FAR = 1_000_000
@@ -118,7 +118,7 @@ def begun_anew(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
 
 def _lost(now: int, was: int) -> int:
     """A pod after a restore: its object as it was, its containers as they are now."""
-    lost = was == Pod.NONE and now in (Pod.BOUND, Pod.GHOST)
+    lost = was == Pod.NONE and now in (*ON_NODE, Pod.GHOST)
     return Pod.GHOST if lost else was
 
 

@@ -20,6 +20,8 @@ from labs.model.server import (
     write_reservation,
 )
 from labs.model.state import (
+    ON_NODE,
+    OVER,
     REMOVED,
     Claim,
     Entry,
@@ -29,6 +31,7 @@ from labs.model.state import (
     Process,
     Reservation,
     There,
+    WorkloadPhase,
     World,
     Write,
 )
@@ -140,8 +143,11 @@ class Claimctl:
                 return
         if write.kind in CLAIM_WRITES:
             early = int(process.reservation.there == There.YES)
-            bound = int(Pod.BOUND in world.pods)
-            sent = process._replace(write=write._replace(early=early, bound=bound))
+            bound = int(any(there in ON_NODE for there in world.pods))
+            lets_go = int(self._dialect.late and _lets_claim_go(write, process))
+            joins = int(self._dialect.late and _joins(write, process))
+            told = write._replace(early=early, bound=bound, lets_go=lets_go, joins=joins)
+            sent = process._replace(write=told)
             yield _step(f"decides: {describe(write)}", sent, world)
         else:
             yield from self._send(world, process, write)
@@ -336,6 +342,30 @@ LETS_GO = Write("finalizer", (0,), ())
 def _misses_a_ghost(world: World, process: Process) -> bool:
     pairs = zip(world.pods, process.pods, strict=True)
     return any(there == Pod.GHOST and level != REMOVED for there, level in pairs)
+
+
+def _lets_claim_go(write: Write, process: Process) -> bool:
+    """Whether the write leaves the entries of dead pods alone in the list of a claim that is held,
+    or that a pod which vanished may still use, by what the process knows. A pod that its cache
+    lacks may be alive."""
+    reservation, workload = process.reservation, process.workload
+    held = reservation.there == There.YES and workload.phase == WorkloadPhase.ACTIVE
+    released = not held or reservation.step or reservation.asked
+    if (released and Ghost.YOUNG not in process.ghosts) or process.claim.there != There.YES:
+        return False
+    entries = [level for level, entry in zip(process.pods, write.columns, strict=False) if entry]
+    alone = write.kind == "list" and write.values == (0, 0, 0)
+    return alone and bool(entries) and all(level in (*OVER, REMOVED) for level in entries)
+
+
+def _joins(write: Write, process: Process) -> bool:
+    """Whether the write adds a hold beside a pod that starts or runs, or may do so, by what the
+    process knows. One that is Unschedulable waits in vain."""
+    adds = write.kind == "list" and write.values[0] and not process.claim.holders
+    if not adds or process.claim.there != There.YES:
+        return False
+    entries = [level for level, entry in zip(process.pods, write.columns, strict=True) if entry]
+    return any(level in (Pod.NONE, Pod.PENDING, Pod.BOUND) for level in entries)
 
 
 def describe(write: Write) -> str:

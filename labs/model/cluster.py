@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from labs.model.dialects import Dialect, finds_no_node, list_pod
+from labs.model.dialects import OTHER_NODE, Dialect, finds_no_node, list_pod
 from labs.model.server import (
     Bounds,
     drop_views,
@@ -21,6 +21,8 @@ from labs.model.server import (
 from labs.model.state import (
     ALIVE,
     LISTED,
+    ON_NODE,
+    OVER,
     WAITING,
     Claim,
     Devices,
@@ -113,21 +115,28 @@ class Cluster:
             return ModelStep("scheduler", "protects the claim by its finalizer", protected)
         what = "reserves" if claim.allocated else "allocates"
         ours = world.ours if claim.allocated else 0
-        place = claim.allocated or 1 + self._dialect.is_other(world.pods, pod)
+        closed = world.devices == Devices.CLOSED
+        place = OTHER_NODE if closed else 1 + self._dialect.is_other(world.pods, pod)
+        place = claim.allocated or place
         claim = self._dialect.reserve(claim, pod, world.group_seen)._replace(allocated=place)
-        devices = world.devices if world.claim.allocated else Devices.FINE
+        devices = world.devices if world.claim.allocated or closed else Devices.FINE
         world = self._write(world._replace(ours=ours, devices=devices), claim)
         world = world._replace(cleared=put(world.cleared, pod, 0))
         return ModelStep("scheduler", f"{what} the claim for p{pod}", world)
 
     def _fit_nowhere(self, world: World, pod: int) -> Iterator[ModelStep]:
-        if world.pods[pod] != Pod.STUCK:
+        if world.devices == Devices.CLOSED:
+            if world.pods[pod] == Pod.PENDING:
+                yield self._refuse(world, pod, "but a closed one", Pod.REFUSED)
+        elif world.pods[pod] != Pod.STUCK:
             yield self._refuse(world, pod, "with the claim's devices")
         if self._bounds.post_filter:
             yield from self._give_up(world, pod)
 
-    def _refuse(self, world: World, pod: int, why: str, *, fair: bool = True) -> ModelStep:
-        refused = world._replace(pods=put(world.pods, pod, Pod.STUCK))
+    def _refuse(
+        self, world: World, pod: int, why: str, to: Pod = Pod.STUCK, *, fair: bool = True
+    ) -> ModelStep:
+        refused = world._replace(pods=put(world.pods, pod, to))
         return ModelStep("scheduler", f"finds no node for p{pod} {why}", refused, fair)
 
     def _strip(self, world: World) -> Iterator[ModelStep]:
@@ -136,7 +145,7 @@ class Cluster:
             return
         claim = world.claim
         alone = claim.groups and not claim.holders and not any(claim.entries)
-        scheduled = any(there in (Pod.BOUND, Pod.DONE) for there in world.pods)
+        scheduled = any(there in (*ON_NODE, *OVER) for there in world.pods)
         if alone and claim.usable and not scheduled and world.group_seen >= 0:
             stripped = self._write(world, claim._replace(groups=0))
             stripped = stripped._replace(stripped=1)
@@ -263,6 +272,8 @@ class Cluster:
             unwanted = over and not self._dialect.is_other(world.pods, pod)
             if there == Pod.GHOST:
                 yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
+            elif there in (Pod.LEAVING, Pod.ENDED) or (unwanted and self._deletes(world, there)):
+                yield self._deleted(world, pod, fair=over)
             elif there == Pod.BOUND and world.devices == Devices.TAINTED:
                 yield self._moved(world, pod, Pod.QUIET, "KCM", "is evicted")
             elif there == Pod.QUIET and world.devices == Devices.TAINTED and not unwanted:
@@ -275,6 +286,19 @@ class Cluster:
                 yield self._moved(world, pod, Pod.QUIET, "server", "is deleted", fair=not kept)
             elif there in WAITING and unwanted:
                 yield self._moved(world, pod, Pod.QUIET, "workload", "is deleted, never bound")
+
+    def _deletes(self, world: World, there: int) -> bool:
+        """Whether the workload, or garbage collection, deletes a pod that runs."""
+        scaled = world.workload.phase in (WorkloadPhase.IDLE, WorkloadPhase.ABSENT)
+        return self._bounds.graceful and scaled and there == Pod.BOUND
+
+    def _deleted(self, world: World, pod: int, *, fair: bool) -> ModelStep:
+        """The pod is deleted; it ends when it likes, if a workload is there; its object goes."""
+        if world.pods[pod] == Pod.LEAVING:
+            return self._moved(world, pod, Pod.ENDED, "kubelet", "ends", fair=fair)
+        if world.pods[pod] == Pod.ENDED:
+            return self._moved(world, pod, Pod.QUIET, "server", "is gone")
+        return self._moved(world, pod, Pod.LEAVING, "workload", "is being deleted")
 
     def _moved(
         self, world: World, pod: int, to: Pod, who: str, what: str, *, fair: bool = True
@@ -294,6 +318,8 @@ class Cluster:
     def _workload(self, world: World) -> Iterator[ModelStep]:
         own = world.pods[: len(world.pods) - self._dialect.others]
         if Pod.NONE not in own or not (world.late or world.workload.phase == WorkloadPhase.ACTIVE):
+            return
+        if self._bounds.one_by_one and any(there in ALIVE for there in own):
             return
         pod = own.index(Pod.NONE)
         made = world._replace(pods=put(world.pods, pod, Pod.PENDING))
@@ -335,16 +361,26 @@ class Cluster:
         if world.claim.allocated and world.devices == Devices.FINE:
             yield "cordon", "closes the node to pods", world._replace(devices=Devices.AWAY)
             yield "taint", "taints the devices", world._replace(devices=Devices.TAINTED)
+        yield from self._on_node(world)
         if world.group.there == There.YES:
             deleting_group = world.group._replace(there=There.DELETING)
             yield "delete group", "deletes the group", write_group(world, deleting_group)
+
+    def _on_node(self, world: World) -> Iterator[tuple[str, str, World]]:
+        if world.claim.allocated and world.devices == Devices.FINE:
+            yield "close", "cordons the node", world._replace(devices=Devices.CLOSED)
+        if world.devices == Devices.CLOSED:
+            yield "open", "opens the node again", world._replace(devices=Devices.FINE)
 
     def _on_pods(self, world: World) -> Iterator[tuple[str, str, World]]:
         for pod, there in enumerate(world.pods):
             if there == Pod.NONE and self._dialect.is_other(world.pods, pod):
                 yield "other", f"makes p{pod} for another node", _with_pod(world, pod, Pod.PENDING)
             if there in ALIVE:
-                to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
+                if there != Pod.LEAVING:
+                    to = Pod.LEAVING if there == Pod.BOUND else Pod.QUIET
+                    yield "delete pod", f"deletes p{pod}", _with_pod(world, pod, to)
+                to = Pod.GHOST if there in ON_NODE else Pod.QUIET
                 yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
 
     def _on_workload(self, world: World) -> Iterator[tuple[str, str, World]]:
@@ -362,7 +398,8 @@ class Cluster:
 
 
 def _unlisted(world: World, dialect: Dialect, *, grouped: bool) -> Iterator[int]:
-    """Pods that KCM puts back, finished ones too; one by one, or by their group."""
+    """Pods that KCM puts back, finished ones too; one by one, or by their group. It puts back none
+    that is being deleted."""
     for pod, there in enumerate(world.pods):
         by_group = dialect.groups and not dialect.is_other(world.pods, pod)
         listed = world.claim.entries[pod] != Entry.NONE

@@ -10,6 +10,10 @@ from typing import Protocol
 from claimctl.reservation.facts.snapshot import Rules
 from labs.model.state import LISTED, Claim, Devices, Entry, World, put
 
+DRIVER = "gpu.example.com"
+OTHER_NODE = 3
+"""Where a claim is allocated while the first node is closed; see ``Claim.allocated``."""
+
 
 class Conditions(StrEnum):
     """Whose devices have binding conditions, for which a scheduler waits longer than claimctl's
@@ -50,6 +54,12 @@ class Dialect(Protocol):
         ...
 
     @property
+    def late(self) -> bool:
+        """Whether the driver wants one pod in the list, so that a hold stands there only while the
+        last pod leaves."""
+        ...
+
+    @property
     def others(self) -> int:
         """How many pods, the last ones, are of another owner and of no group. They need a node of
         their own: another than that of a claim which was allocated for pods of the workload."""
@@ -79,8 +89,9 @@ class Dialect(Protocol):
 def finds_no_node(world: World, pod: int, dialect: Dialect) -> bool:
     """Whether no node takes the pod because of the claim's allocation."""
     misplaced = world.claim.allocated == 1 and dialect.is_other(world.pods, pod)
+    closed = world.devices == Devices.CLOSED and world.claim.allocated != OTHER_NODE
     away = world.devices == Devices.AWAY
-    return bool(world.claim.allocated and (away or misplaced))
+    return bool(world.claim.allocated and (away or misplaced or closed))
 
 
 def list_pod(claim: Claim, pod: int) -> Claim:
@@ -108,11 +119,13 @@ class Hold(_Pods):
     ahead: bool = False
     gates: bool = False
     """Whether the cluster serves PodGroups, which no pod uses."""
+    late: bool = False
 
     @property
     def name(self) -> str:
         kcm = "hold" if self.kcm_keeps_unknown else "hold (KCM 1.34)"
         kcm += ", PodGroups served" if self.gates else ""
+        kcm += ", one pod in the list" if self.late else ""
         return f"{kcm}, listing ahead" if self.ahead else kcm
 
     @property
@@ -123,6 +136,7 @@ class Hold(_Pods):
             fight_limit=1_000_000,
             list_ahead=self.ahead,
             crowd=0,
+            one_pod_drivers=frozenset({DRIVER} if self.late else ()),
         )
 
     def frees(self, claim: Claim, pod: int) -> bool:
@@ -132,7 +146,14 @@ class Hold(_Pods):
         return list_pod(claim, pod)
 
     def may_start(self, claim: Claim, pod: int) -> bool:
-        return bool(claim.allocated and claim.entries[pod] in LISTED)
+        """A driver that wants one pod in the list is asked again and again until it finds that.
+
+        Beside another pod it is not asked: the claim is prepared on the node. Where it is not, both
+        wait for each other, with claimctl or without.
+        """
+        listed = claim.allocated and claim.entries[pod] in LISTED
+        alone = claim.beside == (0, 0) and Entry.TOMBSTONE not in claim.entries
+        return bool(listed and (alone or not self.late))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +165,7 @@ class Native(_Pods):
     groups: bool = False
     kcm_keeps_unknown: bool = True
     ahead: bool = False
+    late: bool = False
 
     @property
     def rules(self) -> Rules:
@@ -173,6 +195,7 @@ class Grouped(_Pods):
     groups: bool = True
     kcm_keeps_unknown: bool = True
     ahead: bool = False
+    late: bool = False
 
     @property
     def rules(self) -> Rules:

@@ -137,6 +137,7 @@ def _key(process: Process) -> tuple[object, ...]:
         process.came,
         process.grouped,
         process.tainted,
+        process.closed,
     )
 
 
@@ -169,7 +170,7 @@ class _Scene:
             groups=objects.groups_of(process.group),
             ghosts=objects.ghosts_of(process),
             slices=objects.slices_of(process.tainted),
-            nodes={"node-0": builders.node()},
+            nodes=objects.nodes_of(process.closed),
             claims=objects.OTHER_CLAIMS,
             binding_conditions=dialect.conditions is Conditions.OTHER,
             rules=dialect.rules,

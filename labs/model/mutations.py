@@ -20,8 +20,10 @@ from claimctl.reservation.users import ghosts
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from labs.model.ahead import AHEAD_MUTATIONS, ENTRIES_GO
+from labs.model.closing import CLOSED_MUTATIONS
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.gates import GATE_MUTATIONS
+from labs.model.late import LATE_MUTATIONS
 from labs.model.leaks import LEAKS
 from labs.model.mutation import Mutation, without
 from labs.model.requests import REQUEST_MUTATIONS
@@ -277,6 +279,8 @@ MUTATIONS = (
     *GATE_MUTATIONS,
     *TRAP_MUTATIONS,
     *WAITER_MUTATIONS,
+    *LATE_MUTATIONS,
+    *CLOSED_MUTATIONS,
 )
 
 LONGEST = (
@@ -284,6 +288,8 @@ LONGEST = (
     "hold, listing ahead: leave entries listed ahead behind",
     "hold: note only the pods of the latest version",
     "hold: believe a checkpoint although the watch of claims is refused",
+    "hold, one pod in the list: take the hold out while a pod whose entry was taken out may be "
+    "bound",
 )
 """These take a third of the time of all, and show only within these bounds. In the tests they take
 turns, one each day."""

@@ -24,6 +24,7 @@ from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import (
+    AllocationResult,
     Device,
     Reference,
     ResourceClaim,
@@ -32,7 +33,7 @@ from claimctl.wire.claims import (
     ResourceSliceSpec,
 )
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.nodes import Taint
+from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -42,10 +43,11 @@ from claimctl.wire.reservations import (
     ForceDeletedPod,
     ReleaseProgress,
 )
-from labs.model.dialects import Conditions, Dialect
+from labs.model.dialects import DRIVER, OTHER_NODE, Conditions, Dialect
 from labs.model.state import (
     EXISTS,
     LISTED,
+    ON_NODE,
     WAITING,
     Came,
     Claim,
@@ -81,12 +83,14 @@ _TAINT = Taint(key="gpu.example.com/broken", effect="NoExecute")
 _TAINTED = (
     ResourceSlice(
         spec=ResourceSliceSpec(
-            driver="gpu.example.com",
+            driver=DRIVER,
             pool=ResourcePool(name="node-0", generation=1, resource_slice_count=1),
             devices=(Device(name="gpu-0", taints=(_TAINT,)),),
         )
     ),
 )
+_ONE_NODE = {"node-0": builders.node()}
+_ONE_CLOSED = {"node-0": builders.node(cordoned=True), "node-1": builders.node("node-1")}
 _PHASES = {
     WorkloadPhase.ACTIVE: RealPhase.ACTIVE,
     WorkloadPhase.IDLE: RealPhase.IDLE,
@@ -119,7 +123,7 @@ def group_name(dialect: Dialect) -> str:
 def _pod(name: str, level: int, dialect: Dialect, *, other: bool) -> wire_pods.Pod:
     group = "" if other else group_name(dialect)
     if level in WAITING:
-        since = None if level == Pod.PENDING else _LONG_AGO
+        since = {Pod.PENDING: None, Pod.REFUSED: builders.NOW}.get(Pod(level), _LONG_AGO)
         made = builders.pending(name, group=group, unschedulable_at=since)
         if level == Pod.NOMINATED:
             made = replace(made, status=replace(made.status, nominated_node_name="node-0"))
@@ -127,8 +131,8 @@ def _pod(name: str, level: int, dialect: Dialect, *, other: bool) -> wire_pods.P
             names = (*made.spec.resource_claims, _FABRIC)
             made = replace(made, spec=replace(made.spec, resource_claims=names))
         return made if other else builders.owned(made)
-    build = builders.running if level == Pod.BOUND else builders.finished
-    return build(name, group=group)
+    build = builders.running if level in ON_NODE else builders.finished
+    return build(name, group=group, deleting=level in (Pod.LEAVING, Pod.ENDED))
 
 
 @lru_cache(None)
@@ -151,6 +155,9 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
         devices = replace(allocation.devices, results=tuple(results))
         allocated = replace(allocation, devices=devices)
         made = replace(made, status=replace(made.status, allocation=allocated))
+    if claim.allocated == OTHER_NODE:
+        moved = replace(made.status, allocation=_allocated_anew(dialect))
+        made = replace(made, status=moved)
     if dialect.shared:
         return made
     ours = [ref.uid for ref in _holders(claim.holders)]
@@ -158,6 +165,10 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
         f"uid-{name_of(pod)}" for pod, entry in enumerate(claim.entries) if entry == Entry.AHEAD
     ]
     return builders.written_by_claimctl(made, ours)
+
+
+def _allocated_anew(dialect: Dialect) -> AllocationResult:
+    return builders.allocation(shared=dialect.shared, node="node-1")
 
 
 def _references(claim: Claim) -> list[Reference]:
@@ -195,6 +206,11 @@ def groups_of(group: Group) -> tuple[PodGroup, ...]:
 def slices_of(tainted: int) -> tuple[ResourceSlice, ...]:
     """The slices with taints."""
     return _TAINTED if tainted else ()
+
+
+def nodes_of(closed: int) -> dict[str, Node]:
+    """The nodes, by name."""
+    return _ONE_CLOSED if closed else _ONE_NODE
 
 
 def owner_of(incarnation: int) -> OwnerReference:

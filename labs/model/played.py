@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from labs.model.ahead import AHEAD_SCENARIOS
+from labs.model.closing import CLOSED_SCENARIOS
 from labs.model.gates import GATE_SCENARIOS
+from labs.model.late import LATE_SCENARIOS
 from labs.model.requests import REQUEST_SCENARIOS
 from labs.model.restarts import CHECKPOINT_SCENARIOS
 from labs.model.scenarios import SCENARIOS, Scenario
@@ -14,6 +16,14 @@ LARGEST = (
     *("podgroup: a pod, a crash", "podgroup: two claimctls", "podgroup: two pods"),
     *("hold: a pod, a crash, a lost answer", "native: two claimctls and a crash"),
     *("podgroup: a workload made again", "native: a pod, a crash, a busy user"),
+    "podgroup: a closed node",
+    "hold, one pod in the list: scaled to zero and back",
+    "hold (KCM 1.34), one pod in the list: scaled to zero and back",
+    "hold, one pod in the list: the workload is made again",
+    "hold (KCM 1.34), one pod in the list: the workload is made again",
+    "hold, one pod in the list: one pod after another, the workload ends",
+    "hold, one pod in the list: a surge on a closed node, a force-deletion",
+    "hold (KCM 1.34), one pod in the list: a surge on a closed node, a force-deletion",
     "podgroup: a workload ends, and another pod has no group",
     "podgroup: a withdrawal beside two pods, devices out of reach",
     "hold, listing ahead: two pods, a withdrawal from a closed node",
@@ -37,4 +47,6 @@ PLAYED: tuple[Scenario, ...] = (
     *GATE_SCENARIOS,
     *TRAP_SCENARIOS,
     *WAITER_SCENARIOS,
+    *LATE_SCENARIOS,
+    *CLOSED_SCENARIOS,
 )

@@ -6,8 +6,11 @@ from labs.model.dialects import Dialect, finds_no_node
 from labs.model.state import (
     ALIVE,
     EXISTS,
+    LISTED,
+    ON_NODE,
     WAITING,
     Claim,
+    Devices,
     Entry,
     Pod,
     There,
@@ -16,7 +19,7 @@ from labs.model.state import (
     Write,
 )
 
-IN_USE = (Pod.BOUND, Pod.GHOST)
+IN_USE = (*ON_NODE, Pod.GHOST)
 
 
 def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str:
@@ -39,11 +42,23 @@ def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str
         used = [pod for pod, there in enumerate(world.pods) if there in IN_USE]
         if used:
             return f"promise 1: deallocated while p{used[0]} uses the device"
-    elif claim.empty and not (_fences(before, dialect) and world.reservation.there):
+    elif claim.empty and not (_may_empty(before, dialect) and world.reservation.there):
         return "promise 5: the list emptied beside an allocation that nobody will clear"
     elif _leaves_alone(write, before, claim):
         return "promise 5: the hold taken out beside a group of which no pod was bound"
-    return _entries(world, write, claim, dialect)
+    return _entries(world, write, claim, dialect) or _late(write)
+
+
+def _late(write: Write) -> str:
+    """Promise 8: a late hold keeps the claim from one pod to the next, and no pod from starting.
+
+    What counts is what the process knew: meanwhile the last pod that is alive may have ended.
+    """
+    if write.joins:
+        return "promise 8: a hold joins a pod that may start"
+    if write.lets_go:
+        return "promise 8: the hold goes before the entries of dead pods, so that KCM deallocates"
+    return ""
 
 
 def _leaves_alone(write: Write, before: Claim, after: Claim) -> bool:
@@ -55,8 +70,9 @@ def _leaves_alone(write: Write, before: Claim, after: Claim) -> bool:
     return bool(before.holders and left and not write.bound)
 
 
-def _fences(before: Claim, dialect: Dialect) -> bool:
-    return dialect.shared or bool(before.groups)
+def _may_empty(before: Claim, dialect: Dialect) -> bool:
+    """By a fence, or where a hold is late."""
+    return dialect.shared or bool(before.groups) or dialect.late
 
 
 def _finalizer(world: World) -> str:
@@ -84,7 +100,7 @@ def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
     for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
         there = world.pods[pod]
         if new == Entry.AHEAD and old == Entry.NONE:
-            if wrong := _listed_ahead(world, write, after, pod):
+            if wrong := _listed_ahead(world, write, after, pod, dialect):
                 return wrong
         elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
             if not folds and not _in_vain(world, write, after, there):
@@ -102,15 +118,17 @@ def _in_vain(world: World, write: Write, after: Claim, there: int) -> bool:
     """
     if world.claim.there == There.DELETING:
         return there in WAITING
-    stuck = there in (Pod.STUCK, Pod.NOMINATED, Pod.BOUND)
+    stuck = there in (Pod.REFUSED, Pod.STUCK, Pod.NOMINATED, *ON_NODE)
     return stuck and bool(world.reservation.step and after.holders) and not write.bound
 
 
-def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
+def _listed_ahead(world: World, write: Write, after: Claim, pod: int, dialect: Dialect) -> str:
     """A pod is listed ahead beside a hold that stays, and not again when its entry was taken out.
 
     What a process decided before it saw that the reservation is being deleted may come late.
     """
+    if dialect.late:
+        return f"p{pod} listed ahead of the scheduler, and its driver wants one pod in the list"
     if not after.holders or not write.early:
         return f"p{pod} listed ahead of the scheduler, and no hold is to stay in the list"
     if world.delisted[pod]:
@@ -130,6 +148,7 @@ def left_behind(before: World, after: World, dialect: Dialect) -> str:
     gone = before.reservation.there and not after.reservation.there
     claim = before.claim
     left = claim.holders if before.reservation.recorded or not dialect.shared else claim.empty
+    left = left or (dialect.late and claim.empty)
     if gone and claim.allocated and left:
         return "promise 5: the reservation let go, and its claim left as it was"
     return ""
@@ -139,8 +158,11 @@ def broken_in(world: World) -> str:
     """What is wrong with a world, however it came about."""
     if world.claim.allocated and not world.claim.finalizer:
         return "an allocated claim without the finalizer: nobody will deallocate it"
-    if not world.claim.allocated and Pod.BOUND in world.pods:
-        return f"p{world.pods.index(Pod.BOUND)} is bound on a claim without allocation"
+    if world.claim.allocated:
+        return ""
+    for pod, there in enumerate(world.pods):
+        if there in ON_NODE:
+            return f"p{pod} is bound on a claim without allocation"
     return ""
 
 
@@ -152,11 +174,35 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
         return "a request to give the devices up stands, although that was done"
     if world.reservation.there == There.GONE and (left := _listed_ahead_still(world)):
         return f"leaked: the entry of {left}, which claimctl listed ahead"
+    if dialect.late and (wrong := _late_at_rest(world)):
+        return wrong
     if any(there in IN_USE for there in world.pods):
-        return _unheld(world)
+        return _unheld(world, dialect)
     if world.reservation.there == There.GONE and world.claim.holders:
         return "" if dialect.shared else "leaked: a hold for a reservation that is gone"
-    return _unused(world)
+    return _unused(world, dialect)
+
+
+def _late_at_rest(world: World) -> str:
+    """A late hold stands in the list while the last pod leaves, and at no other time.
+
+    It stays while a finished pod is there that KCM would list again, and no other pod is.
+    """
+    claim = world.claim
+    ours = claim.holders or Entry.TOMBSTONE in claim.entries
+    if world.reservation.there == There.GONE:
+        return "leaked: an entry of claimctl's, and its reservation is gone" if ours else ""
+    if not claim.usable or world.reservation.there == There.DELETING:
+        return ""
+    pairs = zip(claim.entries, world.pods, strict=True)
+    users = [there for entry, there in pairs if entry in LISTED and there in ALIVE]
+    leaves = bool(users) and all(there == Pod.LEAVING for there in users)
+    evicts = world.devices == Devices.TAINTED
+    if leaves and not claim.holders and not _let_go(world) and not evicts:
+        return "the last pod leaves, and no hold keeps its device"
+    if ours and not leaves and Pod.DONE not in world.pods:
+        return "an entry of claimctl's stands in the list, and no pod leaves"
+    return ""
 
 
 def _listed_ahead_still(world: World) -> str:
@@ -186,7 +232,8 @@ def _waits_rightly(world: World, pod: int, dialect: Dialect) -> bool:
         return True
     if not dialect.is_other(world.pods, pod) and _ungrouped(world, dialect):
         return True
-    in_use = Pod.BOUND in world.pods or _left_to_group(world) or _left_by_schedulers(world)
+    on_node = any(there in ON_NODE for there in world.pods)
+    in_use = on_node or _left_to_group(world) or _left_by_schedulers(world)
     return in_use and finds_no_node(world, pod, dialect)
 
 
@@ -219,7 +266,7 @@ def _ungrouped(world: World, dialect: Dialect) -> bool:
     return dialect.groups and not world.group.there and not world.reservation.there
 
 
-def _unused(world: World) -> str:
+def _unused(world: World, dialect: Dialect) -> str:
     """Nobody uses the claim: it is released, or held for a workload that lives."""
     claim, reservation = world.claim, world.reservation
     if claim.there == There.DELETING:
@@ -235,7 +282,7 @@ def _unused(world: World) -> str:
         return _unfinished(world)
     if reservation.there == There.YES and world.workload.phase != WorkloadPhase.ACTIVE:
         return "leaked: the workload is over and the claim is still allocated"
-    return _unheld(world)
+    return _unheld(world, dialect)
 
 
 def _guards_finished(world: World) -> bool:
@@ -259,8 +306,8 @@ def _unfinished(world: World) -> str:
     return ""
 
 
-def _unheld(world: World) -> str:
-    """While the workload lives its reference has to stand in the claim."""
+def _unheld(world: World, dialect: Dialect) -> str:
+    """While the workload lives its reference has to stand in the claim, unless it is late."""
     claim, workload = world.claim, world.workload
     wanted = (
         claim.usable
@@ -268,6 +315,6 @@ def _unheld(world: World) -> str:
         and world.reservation.there == There.YES
         and any(pod in EXISTS for pod in world.pods)
     )
-    if wanted and not claim.holders and not _left_by_schedulers(world):
+    if wanted and not claim.holders and not dialect.late and not _left_by_schedulers(world):
         return "the workload lives and does not hold its claim"
     return ""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from labs.model.components import components
 from labs.model.promises import wrong_at_rest
 from labs.model.space import FAIR, OURS, Model, Space
-from labs.model.state import There, WorkloadPhase, World
+from labs.model.state import Pod, There, WorkloadPhase, World
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,11 @@ class Search:
 
     def _upstream(self, numbers: list[int]) -> bool:
         """KCM's own loop on a finished pod, where no reservation is there to stop it, or nothing
-        to hold the claim for."""
+        to hold the claim for, or where a tombstone would keep another pod from starting."""
         worlds = (self._world(self._states[number]) for number in numbers)
         return all(
             world.reservation.there == There.GONE
+            or (self.model.dialect.late and Pod.DONE in world.pods and Pod.BOUND in world.pods)
             or (world.workload.phase != WorkloadPhase.ACTIVE and not world.claim.holders)
             for world in worlds
         )

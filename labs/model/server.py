@@ -57,6 +57,10 @@ class Bounds:
     """Whether no pod of a group comes between its last LIST and the write that lets it go."""
     post_filter: bool = True
     """Whether the scheduler deallocates a claim that lists nobody, for a pod that finds no node."""
+    graceful: bool = False
+    """Whether pods that a workload wants no more are deleted, and end some time after that."""
+    one_by_one: bool = False
+    """Whether the workload makes a pod only when no other is alive."""
     nominates: bool = False
     """Whether a pod that is being bound shows its node (``status.nominatedNodeName``)."""
     prompt_kcm: bool = False

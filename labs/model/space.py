@@ -69,7 +69,7 @@ class Model:
             world = world._replace(delisted=(0,) * bounds.pods)
         if not bounds.held:
             return world
-        world = held(world, groups=self.dialect.groups)
+        world = held(world, groups=self.dialect.groups, late=self.dialect.late)
         if bounds.idle:
             world = idle(world)
         if not bounds.reserved:

@@ -23,26 +23,35 @@ class Pod(IntEnum):
 
     NONE = 0
     PENDING = 1
-    STUCK = 2
+    REFUSED = 2
+    """Pending, and reported Unschedulable just now: no timeout is over."""
+    STUCK = 3
     """Pending, and reported Unschedulable for so long that every timeout is over. It may stay so
     until the pod is bound, also while it is being bound."""
-    NOMINATED = 3
+    NOMINATED = 4
     """Reported so, and nominated to a node: it is being bound."""
-    BOUND = 4
-    DONE = 5
+    BOUND = 5
+    LEAVING = 6
+    """Bound, and being deleted: the containers may be running for as long as they like."""
+    DONE = 7
     """Finished: a terminal phase, the containers stopped, the object there."""
-    GHOST = 6
+    ENDED = 8
+    """The same of a pod that is being deleted: its object goes next."""
+    GHOST = 9
     """The object is gone, the containers may be running: its grace is not over."""
-    QUIET = 7
+    QUIET = 10
     """Gone after it was done, or before it was bound."""
-    EXPIRED = 8
+    EXPIRED = 11
     """A ghost whose grace is over."""
 
 
-WAITING = (Pod.PENDING, Pod.STUCK, Pod.NOMINATED)
-ALIVE = (*WAITING, Pod.BOUND)
-EXISTS = (*ALIVE, Pod.DONE)
-REMOVED = 6
+WAITING = (Pod.PENDING, Pod.REFUSED, Pod.STUCK, Pod.NOMINATED)
+ON_NODE = (Pod.BOUND, Pod.LEAVING)
+"""A node runs them, and their objects are there."""
+ALIVE = (*WAITING, *ON_NODE)
+OVER = (Pod.DONE, Pod.ENDED)
+EXISTS = (*ALIVE, *OVER)
+REMOVED = 9
 """How a cache shows a pod that it had and that is gone; lower levels are those of Pod."""
 
 
@@ -106,6 +115,8 @@ class Devices(IntEnum):
     """No pod can use them any more, for whatever reason."""
     TAINTED = 2
     """Pods that use them are evicted (NoExecute), and schedulers bind new ones all the same."""
+    CLOSED = 3
+    """Their node is cordoned, which claimctl sees. Another node is open, and stays so."""
 
 
 class WorkloadPhase(IntEnum):
@@ -119,7 +130,8 @@ class Claim(NamedTuple):
     there: int
     finalizer: int
     allocated: int
-    """2: where the pods of other owners may run."""
+    """2: where the pods of other owners may run. 3: on the other node, when the first one was
+    closed."""
     holders: int
     """Workload references in the list, a bit for each incarnation."""
     entries: tuple[int, ...]
@@ -196,6 +208,11 @@ class Write(NamedTuple):
     """Whether it was decided on before its process saw that the reservation is being deleted."""
     bound: int = 0
     """Whether a pod was bound on the server when it was decided on."""
+    lets_go: int = 0
+    """Where holds are late: whether it was decided on to leave a claim that is held to KCM, which
+    deallocates with the entries of dead pods."""
+    joins: int = 0
+    """Where holds are late: whether it was decided on to have a hold join a pod that may start."""
     present: tuple[int, ...] = ()
     """The entries of pods in the list that it was decided on, if the server compares that list in
     place of the version."""
@@ -250,6 +267,8 @@ class Process(NamedTuple):
     """Whether a version of the claim listed a PodGroup that the watch has brought."""
     tainted: int = 0
     """Whether the caches show a taint on the claim's devices."""
+    closed: int = 0
+    """Whether the caches show that the first node is cordoned."""
 
 
 class Left(NamedTuple):
@@ -326,13 +345,14 @@ def initial(pods: int, left: Left) -> World:
     return World(claim, no_view, no_view, reservation, workload, NO_GROUP, -1, 0, none, 0, left)
 
 
-def held(world: World, *, groups: bool = False) -> World:
-    """The claim is held already, and its first pod runs; it or its group is listed too."""
+def held(world: World, *, groups: bool = False, late: bool = False) -> World:
+    """The claim is held already, and its first pod runs; it or its group is listed too. A late hold
+    is not listed."""
     rest = (0,) * (len(world.pods) - 1)
     entry = Entry.NONE if groups else Entry.POD
     group = Group(There.YES, 0, 0, 1, 1) if groups else NO_GROUP
     return world._replace(
-        claim=Claim(There.YES, 1, 1, 1, (entry, *rest), int(groups)),
+        claim=Claim(There.YES, 1, 1, int(not late), (entry, *rest), int(groups)),
         reservation=world.reservation._replace(finalizer=1, known=1, recorded=1, named=int(groups)),
         group=group,
         group_seen=group.incarnation,

@@ -9,6 +9,7 @@ from labs.model.state import (
     ALIVE,
     EXISTS,
     LISTED,
+    OVER,
     REMOVED,
     WAITING,
     Came,
@@ -83,7 +84,7 @@ def _end_unseen(known: int, before: int, there: int) -> int:
         return Ghost.NOTHING
     if before in ALIVE:
         return Ghost.YOUNG
-    if before == Pod.DONE:
+    if before in OVER:
         return Ghost.SEEN_DONE
     if known in (Ghost.UNSEEN, Ghost.UNSEEN_OLD) and before == Pod.NONE:
         return Ghost.UNSEEN
@@ -167,6 +168,9 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
     tainted = int(world.devices == Devices.TAINTED)
     if process.tainted != tainted:
         yield "is shown the devices", process._replace(tainted=tainted)
+    closed = int(world.devices == Devices.CLOSED)
+    if process.closed != closed:
+        yield "is shown the node", process._replace(closed=closed)
 
 
 def see_group(process: Process, group: Group) -> Process:

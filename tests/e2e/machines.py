@@ -15,6 +15,11 @@ from tests.e2e.watched import History
 class Machines(Protocol):
     """The nodes of one scenario."""
 
+    @property
+    def one_pod_drivers(self) -> frozenset[str]:
+        """The drivers that want one pod in a claim's list."""
+        ...
+
     async def lose(self, node: str) -> None:
         """Cut a node off: its containers run on, and its kubelet sends nothing."""
         ...
@@ -33,7 +38,9 @@ class Machines(Protocol):
 
 
 class StandIns:
-    """Kubelets that are played."""
+    """Kubelets that are played, and that prepare no device."""
+
+    one_pod_drivers: frozenset[str] = frozenset()
 
     def __init__(self, kubelets: Kubelets) -> None:
         self._kubelets = kubelets

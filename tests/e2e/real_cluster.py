@@ -224,8 +224,9 @@ async def real_stage(cluster: RealCluster, options: ClusterOptions) -> AsyncIter
         async with stage.controllers():
             yield stage
         await site.set_lag(0.0)
+        history, drivers = await site.history(), site.machines.one_pod_drivers
         found = [
-            *accused(await site.history(), frozenset({site.account})),
+            *accused(history, frozenset({site.account}), one_pod_drivers=drivers),
             *await site.machines.findings(site.watched),
         ]
         # pytest does not explain the assertions of this module

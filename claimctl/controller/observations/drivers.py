@@ -2,10 +2,14 @@
 
 A driver may want one pod in the list, and nothing but its refusal says so. So this process watches
 the only pod of a list with a hold: a pod that does not get its devices for some seconds shows that
-its driver refuses. A driver that has ever prepared a claim with a hold is never suspected again.
+its driver refuses. A driver that has ever prepared a claim with a hold is never suspected again:
+the pod started beside a hold that is listed before it. A hold that is listed after the pod may have
+come after the driver was asked.
 
-A slow driver looks like one that refuses. It gives itself away: a kubelet that was refused tries
-again after a minute, so a pod that starts sooner was not refused.
+A slow driver looks like one that refuses. A kubelet that was refused usually tries again after a
+minute, so a pod that starts sooner was probably not refused. But kubelets may be set to try sooner.
+So the suspicion is dropped once, and the next pod gets the time beside the hold that shows for
+certain what the driver does.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ from claimctl.wire.seams import Clock
 REFUSED_SECONDS = 10.0
 """A bound pod without devices for so long, beside a hold, was refused by its driver."""
 RETRY_SECONDS = 45.0
-"""A kubelet tries a prepare again that failed after 60 to 90 s, and never sooner than this."""
+"""A kubelet whose ``syncFrequency`` is the default tries a failed prepare again after 60 to 90 s. A
+driver that is suspected again gets this time."""
 REMEMBERED_PODS = 10_000
 
 
@@ -42,6 +47,8 @@ class DriversSeen:
         """By UID of a pod: when it was first seen without devices as the only pod beside a hold."""
         self._start: set[str] = set()
         """Drivers that have prepared a claim with a hold."""
+        self._doubtful: set[str] = set()
+        """Drivers that were suspected, and whose pod then started sooner than after a refusal."""
         self._refuse: set[str] = set()
 
     @property
@@ -64,23 +71,29 @@ class DriversSeen:
         if prepared is None or not suspects:
             return
         if prepared:
-            soon = since is not None and now - since < RETRY_SECONDS
-            if soon and (beside_hold or suspects & self._refuse):
+            if since is not None and suspects & self._refuse:
+                if now - since < RETRY_SECONDS:
+                    self._refuse -= suspects
+                    self._doubtful |= suspects
+            elif since is not None and beside_hold and claim.status.reserved_for[0].uid != uid:
                 self._start |= suspects
-                self._refuse -= suspects
             self._since.pop(uid, None)
         elif since is None and beside_hold and alone:
             self._since[uid] = now
-        elif since is not None and beside_hold and now - since >= REFUSED_SECONDS:
+        elif since is not None and beside_hold and now - since >= self._patience(suspects):
             self._refuse |= suspects
+
+    def _patience(self, suspects: set[str]) -> float:
+        return RETRY_SECONDS if suspects & self._doubtful else REFUSED_SECONDS
 
     def refusal_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
         """Seconds until a driver of the claim counts as refusing; None if no pod waits so."""
         waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
         since = min((at for at in waiting if at is not None), default=None)
-        if since is None or _drivers(claim) <= self._start | self._refuse:
+        suspects = _drivers(claim) - self._start
+        if since is None or suspects <= self._refuse:
             return None
-        return max(since + REFUSED_SECONDS - self._clock.monotonic(), 0.0)
+        return max(since + self._patience(suspects) - self._clock.monotonic(), 0.0)
 
     def recall(self, claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> None:
         """Note what an earlier controller saw, by the conditions that it wrote."""
@@ -88,7 +101,7 @@ class DriversSeen:
             reserved = find_condition(reservation.status.conditions, ConditionType.RESERVED)
             ours = reservation.status.claim_uid == claim.metadata.uid
             if ours and reserved is not None and reserved.reason == Reason.DRIVER_REFUSES_HOLD:
-                self._refuse |= _drivers(claim) - self._start
+                self._refuse |= _drivers(claim) - self._start - self._doubtful
 
 
 def _drivers(claim: ResourceClaim) -> set[str]:

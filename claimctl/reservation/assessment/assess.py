@@ -295,18 +295,21 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
 
     A bound pod in the list keeps the claim allocated meanwhile, or, for a late hold, the allocation
     itself. The holds of a claim that is being deleted stay, because the API accepts no new entries
-    there.
+    there; but a bound pod that is to start alone needs none.
     """
     snapshot, pods = facts.snapshot, facts.snapshot.consumers
     listed = snapshot.listed_uids
-    if snapshot.shared or snapshot.deleting:
+    if snapshot.shared:
         return None
     in_use = not listed.isdisjoint(pods.bound)
-    if in_use and snapshot.loss is not None and snapshot.loss.after == 0:
-        return snapshot.loss.reason
-    if snapshot.late is not None and not may_stand(snapshot, facts.own):
-        return snapshot.late
-    if not in_use:
+    loss = snapshot.loss
+    if in_use and loss is not None and loss.after == 0 and not snapshot.deleting:
+        return loss.reason
+    late = snapshot.late if in_use or not snapshot.deleting else None
+    released = facts.reason is not None
+    if late is not None and not may_stand(snapshot, facts.own, released=released):
+        return late
+    if not in_use or snapshot.deleting:
         return None
     wanted = {
         retention.reference.uid

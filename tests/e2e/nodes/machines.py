@@ -34,6 +34,10 @@ class NodeMachines:
     _ended: list[Call] = field(default_factory=list)
     """The ends of uses that no driver was asked for, because the node was switched off."""
 
+    @property
+    def one_pod_drivers(self) -> frozenset[str]:
+        return frozenset([self.driver.name] if self.driver.knobs.wants_one_pod else [])
+
     def node(self, name: str) -> Node:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
         return found

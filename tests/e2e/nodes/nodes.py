@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
 from claimctl_demo.real_nodes.drivers import Knobs
 from claimctl_demo.real_nodes.pods import DEAF
@@ -53,6 +55,20 @@ async def until_unprepared(stage: Stage, within: float = 60.0) -> None:
         return bool(uses(stage)) and all(use.until < float("inf") for use in uses(stage))
 
     await stage.until(holds, "no claim is prepared", within)
+
+
+async def starts(stage: Stage) -> list[float]:
+    """Seconds from each pod's creation until it ran, in the order of their creation."""
+    created: dict[str, Revision] = {}
+    took: dict[str, float] = {}
+    for each in await stage.site.history():
+        if each.plural == "pods" and each.type != "DELETED":
+            pod = each.object()
+            uid = pod["metadata"]["uid"]
+            created.setdefault(uid, each)
+            if pod["status"].get("phase") == "Running":
+                took.setdefault(uid, each.at - created[uid].at)
+    return [took[uid] for uid in created if uid in took]
 
 
 async def hold_deaf_pods(stage: Stage, replicas: int, seconds: int, **spec: Any) -> None:

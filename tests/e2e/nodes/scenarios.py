@@ -25,7 +25,14 @@ _PATTERNS = (
         )
     ),
 )
-_CORE = frozenset(("nodes", "test_controller_hold.py", "test_controller_releases.py"))
+_CORE = frozenset(
+    (
+        "nodes",
+        "test_controller_hold.py",
+        "test_controller_reallocation.py",
+        "test_controller_releases.py",
+    )
+)
 """Where the scenarios are that CI plays on nodes: a folder, and files."""
 DISTURBING = frozenset(
     (
@@ -36,6 +43,8 @@ DISTURBING = frozenset(
         "test_pods_whose_devices_cannot_be_reached_get_others",
         "test_devices_are_given_up_on_request_and_only_once",
         "test_entries_listed_ahead_do_not_stay_behind_a_withdrawn_reservation",
+        "test_a_pod_whose_node_is_missing_runs_elsewhere_at_once",
+        "test_an_obstacle_that_passes_costs_no_device",
         "test_pods_that_a_killed_scheduler_left_listed_run_elsewhere",
         "test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices",
         "test_withdrawing_beside_pods_that_find_no_node_ends",

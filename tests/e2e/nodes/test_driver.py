@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.wire.resources import DEPLOYMENTS, PODS
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCESLICES
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import (
     calls,
@@ -96,3 +96,35 @@ async def test_a_pod_waits_for_a_driver_that_cannot_prepare_its_device(stage: St
     turn(stage)
     await stage.until_running(1)
     assert (await stage.claim()).status.allocation == before
+
+
+async def test_a_driver_that_offers_other_devices_does_not_disturb_pods_that_run(
+    stage: Stage,
+) -> None:
+    """It takes a device in use out of its slice, taints another, and is restarted."""
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    before = (await stage.claim()).status.allocation
+    (pod,) = await stage.running()
+    node, driver = pod.spec.node_name, machines(stage).driver
+    driver.publish(node, ["dev-1", "dev-2"])
+    driver.taint(node, "dev-2", "example.com/broken")
+    # older servers drop them, since the feature is off by default
+    taints = ["example.com/broken"] if stage.site.fleet.version >= (1, 36) else []
+
+    async def offered() -> bool:
+        found = {
+            device.name: [taint.key for taint in device.all_taints]
+            for piece in (await stage.client.list(RESOURCESLICES)).items
+            if (piece.spec.driver, piece.spec.pool.name) == (driver.name, node)
+            for device in piece.spec.devices or ()
+        }
+        return found == {"dev-1": [], "dev-2": taints}
+
+    await stage.until(offered, "the driver offers two devices")
+    driver.away = True
+    driver.away = False
+    await stage.until(offered, "the driver offers them also when it is back")
+    await stage.quiet(3)
+    assert (await stage.claim()).status.allocation == before
+    assert [each.kind for each in calls(stage)] == ["prepare"]

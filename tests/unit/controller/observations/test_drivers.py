@@ -14,7 +14,9 @@ from tests.support.claim_cases import held_status
 from tests.support.hand_clock import HandClock
 
 HOLD, DRIVER = deployment_ref(), frozenset({"gpu.example.com"})
-BESIDE = claim(pod_ref("a"), HOLD)
+BESIDE = claim(HOLD, pod_ref("a"))
+BEFORE = claim(pod_ref("a"), HOLD)
+"""The hold came after the pod was listed, and perhaps after its driver was asked."""
 ALONE = claim(pod_ref("a"))
 
 
@@ -85,6 +87,37 @@ def test_a_driver_that_has_started_a_pod_beside_a_hold_is_never_suspected() -> N
     assert seen.drivers.refusal_left(claim(pod_ref("b"), HOLD), [unprepared("b")]) is None
 
 
+def test_a_pod_that_was_listed_before_the_hold_proves_nothing_when_it_starts() -> None:
+    seen = Seen().see(unprepared(), BEFORE).see(running("a"), BEFORE, after=1)
+    beside = claim(HOLD, pod_ref("b"))
+    seen.see(unprepared("b"), beside).see(unprepared("b"), beside, after=REFUSED_SECONDS)
+    assert seen.refusing == DRIVER
+
+
+def doubtful() -> Seen:
+    return refused().see(running("a"), ALONE, after=5)
+
+
+def test_a_driver_that_was_suspected_too_soon_gets_more_time() -> None:
+    beside = claim(HOLD, pod_ref("b"))
+    seen = doubtful().see(unprepared("b"), beside)
+    seen.see(unprepared("b"), beside, after=RETRY_SECONDS - 1)
+    assert seen.refusing == frozenset()
+    assert seen.drivers.refusal_left(beside, [unprepared("b")]) == 1.0
+    seen.see(running("b"), beside)
+    seen.see(unprepared("c"), claim(HOLD, pod_ref("c")))
+    seen.see(unprepared("c"), claim(HOLD, pod_ref("c")), after=600)
+    assert seen.refusing == frozenset()
+
+
+def test_kubelets_that_try_again_soon_hide_a_driver_that_refuses_only_once() -> None:
+    beside = claim(HOLD, pod_ref("b"))
+    seen = doubtful().see(unprepared("b"), beside)
+    seen.see(unprepared("b"), beside, after=RETRY_SECONDS)
+    assert seen.refusing == DRIVER
+    assert seen.see(running("b"), claim(pod_ref("b")), after=3).refusing == DRIVER
+
+
 def test_a_slow_driver_gives_itself_away_when_it_is_done_before_the_kubelet_tries_again() -> None:
     assert refused().see(running("a"), ALONE, after=5).refusing == frozenset()
 
@@ -106,6 +139,6 @@ def test_what_an_earlier_controller_saw_is_in_its_conditions() -> None:
     seen = Seen()
     seen.drivers.recall(ALONE, [reservation(status=status)])
     assert seen.refusing == DRIVER
-    proven = Seen().see(unprepared()).see(running("a"), after=1)
-    proven.drivers.recall(ALONE, [reservation(status=status)])
-    assert proven.refusing == frozenset()
+    for knows in (Seen().see(unprepared()).see(running("a"), after=1), doubtful()):
+        knows.drivers.recall(ALONE, [reservation(status=status)])
+        assert knows.refusing == frozenset()

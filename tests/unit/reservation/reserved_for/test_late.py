@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as with_fields
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.support.builders import (
     deployment_ref,
     finished,
     gated,
+    node,
     pending,
     pod_ref,
     reservation,
@@ -85,6 +87,7 @@ CASES = [
     pytest.param(("a", "b"), [LEAVING, running("b")], [], id="another pod runs"),
     pytest.param(("a", "b"), [LEAVING, pending("b")], [], id="another pod is about to be bound"),
     pytest.param(("a",), [LEAVING, pending("b")], [("a", "train")], id="the next pod may wait"),
+    pytest.param(("a", "b"), [LEAVING], [], id="the next one is listed, and the cache lacks it"),
     pytest.param(("a", HOLD, "b"), [LEAVING, running("b")], [("a", "b")], id="the next is there"),
     pytest.param(("a", HOLD), [LEAVING], [], id="the hold waits for the last pod's end"),
     pytest.param(("a", HOLD), [ENDED], [()], id="the last pod has ended: both leave"),
@@ -183,11 +186,56 @@ def test_while_a_vanished_pod_may_run_the_hold_stays_until_a_pod_comes() -> None
     assert lists(on) == [()]
 
 
+def test_while_a_vanished_pod_may_run_the_hold_leaves_no_release_to_others() -> None:
+    """Without the hold, kube-controller-manager would deallocate with the dead pod's entry."""
+    on = stage(pod_ref("a"), HOLD)
+    ghost = ForceDeletedPod(uid="uid-a", name="a", node_name="node-0", since=NOW)
+    on.ghosts["uid-a"] = (ghost, 0.0)
+    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
+    on.put(stuck("b"))
+    assert lists(on, 1) == []
+    on.put(pending("b"))
+    assert lists(on) == [()]
+
+
 def test_a_plan_of_a_downgrade_adds_no_hold() -> None:
     on = stage(pod_ref("a"))
     on.frozen = True
     on.put(LEAVING)
     assert lists(on) == []
+
+
+def test_a_hold_leaves_the_pod_that_starts_also_in_a_claim_that_is_being_deleted() -> None:
+    on = stage(HOLD, pod_ref("a"))
+    assert on.claim is not None
+    deleting = replace(on.claim.metadata, deletion_timestamp=NOW)
+    on.claim = replace(on.claim, metadata=deleting)
+    on.put(running("a"))
+    assert lists(on, 30) == [("a",)]
+
+
+def stuck(name: str) -> Pod:
+    return pending(name, unschedulable_at=NOW - timedelta(days=1))
+
+
+def test_pods_that_no_scheduler_binds_do_not_wait_for_each_other() -> None:
+    on = stage(pod_ref("a"), pod_ref("b"))
+    on.put(stuck("a"), stuck("b"))
+    assert lists(on, 59) == []
+    assert lists(on, 2) == [("a", "b", "train"), ("train",)]
+    on.settle(seconds=61)
+    assert on.claim is not None
+    assert on.claim.status.allocation is None
+
+
+def test_the_hold_stays_while_a_pod_whose_entry_was_taken_out_may_be_bound() -> None:
+    on = stage(pod_ref("a"), pod_ref("b"))
+    on.put(stuck("a"), stuck("b"))
+    assert lists(on, 61)[-1] == ("train",)
+    on.put(running("a"))
+    on.gain_entries("a")
+    assert lists(on, 30) == []
+    assert lists(on, 30) == [("a",)]
 
 
 def test_an_idle_claim_at_rest_is_released() -> None:
