@@ -63,7 +63,7 @@ async def told(stage: Stage) -> dict[str, str]:
     """What each command says, by its name; what doctor says of held devices."""
     client, clock = stage.client, stage.clock
     claim = explain_text.claim_lines(await explain(client, NAMESPACE, "slice", clock.now()))
-    workload = await explain_workload(client, NAMESPACE, "deployment", "train", clock)
+    workload = await explain_workload(client, NAMESPACE, "Deployment", "train", clock)
     found = diagnosis(await examine(client, clock))
     said = {
         "claim": claim,
