@@ -197,8 +197,8 @@ def _claim(explanation: Explanation) -> str:
     return f"{view.name}: {view.state}, {devices}, listed: {holders} ({view.places})"
 
 
-def _hindrances(explanation: Explanation) -> Iterator[str]:
-    yield from (f"  {line}" for line in (*explanation.hindrances, *explanation.unknown))
+def _obstructions(explanation: Explanation) -> Iterator[str]:
+    yield from (f"  {line}" for line in (*explanation.obstructions, *explanation.unknown))
 
 
 def _rivals(findings: PodFindings) -> Iterator[str]:
@@ -236,7 +236,7 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
         *(
             f"  {line}"
             for claim in findings.claims
-            for line in (_claim(claim), *_hindrances(claim))
+            for line in (_claim(claim), *_obstructions(claim))
         ),
         *(["  its pods name no existing claim"] if not findings.claims else []),
         *(f"  claim {name} does not exist" for name in findings.missing),

@@ -17,7 +17,7 @@ from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.claims.rule_answers import deciding
-from claimctl.commands.claims.whereabouts import Hindrance, Places, not_known, whereabouts
+from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import OwnerReader
@@ -82,7 +82,7 @@ class Explanation:
     those with a wrong annotation."""
     devices: tuple[str, ...] = ()
     """One line for each matter of the claim's devices."""
-    hindrances: tuple[Hindrance, ...] = ()
+    obstructions: tuple[Obstruction, ...] = ()
     """What keeps pods from its devices."""
     unknown: tuple[str, ...] = ()
     """What the user may not read of them."""
@@ -90,12 +90,12 @@ class Explanation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said about the devices, their drivers and their nodes."""
-        return (*self.devices, *map(str, self.hindrances), *self.unknown)
+        return (*self.devices, *map(str, self.obstructions), *self.unknown)
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What to do about the hindrances. A release under way ends them by itself."""
-        steps = (step for hindrance in self.hindrances for step in hindrance.steps)
+        """What to do about the obstructions. A release under way ends them by itself."""
+        steps = (step for obstruction in self.obstructions for step in obstruction.steps)
         return tuple(dict.fromkeys(steps)) if self.release is None else ()
 
     @property
@@ -222,7 +222,7 @@ async def explain(
         orphan=orphan,
         asking=annotated,
         devices=device_notes(claim, snapshot.slices),
-        hindrances=whereabouts(view, places),
+        obstructions=whereabouts(view, places),
         unknown=not_known(claim, places),
     )
 
@@ -267,8 +267,8 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     conditions = (made.status.conditions for made in reservations)
     reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
     late = (Reason.HELD_BETWEEN_PODS, Reason.DRIVER_REFUSES_HOLD)
-    found = any(condition is not None and condition.reason in late for condition in reserved)
-    return frozenset(device.driver for device in claim.devices if found)
+    is_late = any(condition is not None and condition.reason in late for condition in reserved)
+    return frozenset(device.driver for device in claim.devices if is_late)
 
 
 def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated
 from claimctl.cli.documents import Names, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.whereabouts import HindranceKind
+from claimctl.commands.claims.whereabouts import ObstructionKind
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
@@ -86,10 +86,10 @@ class PodFindings:
         return "Running" if pod.status.phase == "Running" else "Starting"
 
     @property
-    def kinds(self) -> frozenset[HindranceKind]:
+    def kinds(self) -> frozenset[ObstructionKind]:
         """What keeps the pod from the devices of its claims."""
         explained = (use.explanation for use in self.uses if use.explanation is not None)
-        return frozenset(it.kind for each in explained for it in each.hindrances)
+        return frozenset(it.kind for claim in explained for it in claim.obstructions)
 
     @property
     def may_lack_devices(self) -> bool:
@@ -104,14 +104,14 @@ class PodFindings:
         likely cause first."""
         match self.state:
             case "Waiting":
-                return (*_hindrances(self), *_waiting(self))
+                return (*_obstructions(self), *_waiting(self))
             case "Starting":
-                return (*_hindrances(self), *_starting(self))
+                return (*_obstructions(self), *_starting(self))
             case "Ending":
-                return tuple(_hindrances(self))
+                return tuple(_obstructions(self))
             case "Running":
                 lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
-                return (*lost, *_hindrances(self), *_resizing(self))
+                return (*lost, *_obstructions(self), *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -121,12 +121,12 @@ class PodFindings:
         return tuple(dict.fromkeys(_advice(self)))
 
 
-def _hindrances(findings: PodFindings) -> Iterator[tuple[str, str]]:
+def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """What keeps the pod from the devices of its claims."""
     for use in findings.uses:
-        for hindrance in use.explanation.hindrances if use.explanation is not None else ():
-            where = f"claim {use.claim} keeps the pod there; " if hindrance.is_of_node else ""
-            yield hindrance.kind.reason, f"{hindrance.about}: {where}{hindrance.text}"
+        for obstruction in use.explanation.obstructions if use.explanation is not None else ():
+            where = f"claim {use.claim} keeps the pod there; " if obstruction.is_of_node else ""
+            yield obstruction.kind.reason, f"{obstruction.about}: {where}{obstruction.text}"
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -247,7 +247,7 @@ _WORDS_OF_LOSS = ("is not allocatable", "allocatable not found", "could not find
 """What drivers say of a device that they do not offer any more."""
 
 
-def about_warning(note: str, pod: Pod, known: frozenset[HindranceKind]) -> Iterator[str]:
+def about_warning(note: str, pod: Pod, known: frozenset[ObstructionKind]) -> Iterator[str]:
     """What to do about a Warning Event of a pod that does not start, beside what is known."""
     place, name, node = pod.metadata.namespace, pod.metadata.name, pod.spec.node_name
     if absent := re.search(r"DRA driver (\S+) is not registered", note):
@@ -256,7 +256,7 @@ def about_warning(note: str, pod: Pod, known: frozenset[HindranceKind]) -> Itera
         text = f"claimctl takes the hold out of the claim's list; {_TRIES_AGAIN}."
         yield f"Wait: {text} The controller's --one-pod-driver DRIVER spares the next pods this."
     elif any(words in note for words in _WORDS_OF_LOSS):
-        if HindranceKind.DEVICE_GONE not in known:
+        if ObstructionKind.DEVICE_GONE not in known:
             delete = f"kubectl -n {place} delete pod {name}"
             yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
     elif "already bound to pod" in note:

@@ -20,7 +20,7 @@ from claimctl.wire.placement import CORDON, NO_EXECUTE, admits, lasting_taints, 
 NEVER = "reallocateTimeoutSeconds is null, so claimctl never gives the claim up"
 
 
-class HindranceKind(StrEnum):
+class ObstructionKind(StrEnum):
     """What keeps pods from a claim's devices, as a clause about the claim."""
 
     DEVICE_GONE = "its driver does not publish the device any more"
@@ -38,10 +38,10 @@ class HindranceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
+class Obstruction:
     """One thing that keeps pods from a claim's devices."""
 
-    kind: HindranceKind
+    kind: ObstructionKind
     about: str
     """pool/device, or ``node NAME``."""
     text: str
@@ -79,14 +79,14 @@ def not_known(claim: ResourceClaim, places: Places) -> tuple[str, ...]:
     )
 
 
-def whereabouts(view: ClaimView, places: Places) -> tuple[Hindrance, ...]:
+def whereabouts(view: ClaimView, places: Places) -> tuple[Obstruction, ...]:
     """What keeps pods from an allocated claim; nothing of what may not be read."""
     if view.claim.status.allocation is None:
         return ()
     return (*_of_devices(view, places), *_of_nodes(view, places))
 
 
-def _of_devices(view: ClaimView, places: Places) -> Iterator[Hindrance]:
+def _of_devices(view: ClaimView, places: Places) -> Iterator[Obstruction]:
     if places.slices is None:
         return
     for judged in judge(view.claim.devices, places.slices):
@@ -95,20 +95,20 @@ def _of_devices(view: ClaimView, places: Places) -> Iterator[Hindrance]:
         habits = known_drivers().get(driver)
         if judged.taint is not None:
             steps = tuple(_for_another_device(view, tainted=True))
-            yield Hindrance(
-                HindranceKind.DEVICE_TAINTED, about, _tainted(judged, judged.taint), steps
+            yield Obstruction(
+                ObstructionKind.DEVICE_TAINTED, about, _tainted(judged, judged.taint), steps
             )
         elif judged.gone:
             text = f"driver {driver} does not publish it any more"
-            yield Hindrance(
-                HindranceKind.DEVICE_GONE, about, text, tuple(_for_another_device(view))
+            yield Obstruction(
+                ObstructionKind.DEVICE_GONE, about, text, tuple(_for_another_device(view))
             )
         elif judged.unpublished:
             text = f"its driver {driver} publishes nothing for pool {pool}: it may be away"
-            yield Hindrance(HindranceKind.DRIVER_AWAY, about, text, (_to_look_for(driver),))
+            yield Obstruction(ObstructionKind.DRIVER_AWAY, about, text, (_to_look_for(driver),))
         elif judged.device is None and not (habits and habits.hides_used_devices):
             text = f"its driver {driver} publishes pool {pool} in part, and without it"
-            yield Hindrance(HindranceKind.DRIVER_AWAY, about, text, (_to_look_for(driver),))
+            yield Obstruction(ObstructionKind.DRIVER_AWAY, about, text, (_to_look_for(driver),))
 
 
 def _tainted(judged: JudgedDevice, taint: Taint) -> str:
@@ -156,7 +156,7 @@ def _never_given_up(view: ClaimView) -> bool:
     return any(value is None for value in seconds)
 
 
-def _of_nodes(view: ClaimView, places: Places) -> Iterator[Hindrance]:
+def _of_nodes(view: ClaimView, places: Places) -> Iterator[Obstruction]:
     """What keeps pods from each node that the allocation can be used on. If one of these nodes
     takes pods, nothing is missing."""
     allocation = view.claim.status.allocation
@@ -167,14 +167,18 @@ def _of_nodes(view: ClaimView, places: Places) -> Iterator[Hindrance]:
     if not usable:
         names = ", ".join(view.nodes) or "of its allocation"
         text = "it does not exist any more, and the claim's devices can be used nowhere else"
-        yield Hindrance(HindranceKind.NODE_GONE, f"node {names}", text, tuple(_to_give_up(view)))
+        yield Obstruction(
+            ObstructionKind.NODE_GONE, f"node {names}", text, tuple(_to_give_up(view))
+        )
         return
-    hindrances = [hindrance for node in usable if (hindrance := _of_node(view, node)) is not None]
-    if len(hindrances) == len(usable):
-        yield from hindrances
+    obstructions = [
+        obstruction for node in usable if (obstruction := _of_node(view, node)) is not None
+    ]
+    if len(obstructions) == len(usable):
+        yield from obstructions
 
 
-def _of_node(view: ClaimView, node: Node) -> Hindrance | None:
+def _of_node(view: ClaimView, node: Node) -> Obstruction | None:
     name = node.metadata.name
     about = f"node {name}"
     pods = (*view.consumers.pending.values(), *view.consumers.bound.values())
@@ -182,12 +186,12 @@ def _of_node(view: ClaimView, node: Node) -> Hindrance | None:
     if node.status.is_unready:
         text = "it is not ready: its kubelet is away, or cannot work"
         step = f"See why node {name} is not ready: kubectl describe node {name}"
-        return Hindrance(HindranceKind.NODE_NOT_READY, about, text, (step,))
+        return Obstruction(ObstructionKind.NODE_NOT_READY, about, text, (step,))
     taints = lasting_taints(node)
     if CORDON in taints and not any(admits((CORDON,), known) for known in tolerations):
         text = "it is cordoned, so it takes no new pods"
-        return Hindrance(
-            HindranceKind.NODE_CORDONED,
+        return Obstruction(
+            ObstructionKind.NODE_CORDONED,
             about,
             text,
             tuple(_to_open(view, f"kubectl uncordon {name}")),
@@ -198,7 +202,7 @@ def _of_node(view: ClaimView, node: Node) -> Hindrance | None:
         text = f"no pod of the claim tolerates its taints {keys}"
         command = f"kubectl describe node {name}"
         step = f"Tolerate the taints in the pods, or take them off: {command}"
-        return Hindrance(HindranceKind.NODE_TAINTED, about, text, (step, *_to_open(view)))
+        return Obstruction(ObstructionKind.NODE_TAINTED, about, text, (step, *_to_open(view)))
     return None
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.whereabouts import Hindrance, HindranceKind, Places, whereabouts
+from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind, Places, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.downgrade.crossing import OLD, TARGET
@@ -75,7 +75,7 @@ class ObservedCluster:
     reservations: tuple[ClaimReservation, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
-    hindrances: tuple[tuple[str, str, Hindrance], ...] = ()
+    obstructions: tuple[tuple[str, str, Obstruction], ...] = ()
     """What keeps pods from held claims, with the namespace and name of each claim."""
     slices: tuple[ResourceSlice, ...] = ()
     stale_taints: tuple[tuple[str, Taint], ...] = ()
@@ -259,8 +259,8 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
 
 def _held_devices(observed: ObservedCluster) -> Iterator[Finding]:
     """One line for each kind of what keeps pods from held claims, with the step for one claim."""
-    by_kind: dict[HindranceKind, list[tuple[str, str, Hindrance]]] = {}
-    for entry in sorted(observed.hindrances, key=lambda entry: entry[:2]):
+    by_kind: dict[ObstructionKind, list[tuple[str, str, Obstruction]]] = {}
+    for entry in sorted(observed.obstructions, key=lambda entry: entry[:2]):
         by_kind.setdefault(entry[2].kind, []).append(entry)
     for kind, entries in by_kind.items():
         place, name, first = entries[0]
@@ -275,11 +275,11 @@ def _held_devices(observed: ObservedCluster) -> Iterator[Finding]:
             yield Finding("held-devices", text)
 
 
-def held_hindrances(
+def held_obstructions(
     claims: Sequence[ScannedClaim],
     reservations: Iterable[ClaimReservation],
     places: Places,
-) -> tuple[tuple[str, str, Hindrance], ...]:
+) -> tuple[tuple[str, str, Obstruction], ...]:
     """What keeps pods from the claims that a ClaimReservation names."""
     pods = {scanned.claim.metadata.key: scanned.live.pods for scanned in claims}
     of_claim = {scanned.claim.metadata.key: scanned.claim for scanned in claims}
@@ -287,10 +287,10 @@ def held_hindrances(
     for made in reservations:
         names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
     return tuple(
-        (*key, hindrance)
+        (*key, obstruction)
         for key, of_it in names.items()
         if key in of_claim
-        for hindrance in whereabouts(ClaimView(of_claim[key], pods[key], tuple(of_it)), places)
+        for obstruction in whereabouts(ClaimView(of_claim[key], pods[key], tuple(of_it)), places)
     )
 
 

@@ -22,7 +22,7 @@ from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
     Finding,
     ObservedCluster,
-    held_hindrances,
+    held_obstructions,
     orphans,
     uids,
 )
@@ -201,7 +201,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         annotations=_annotations(listed, reserved.items),
         reservations=reserved.items,
         behind=await _behind(reader, clock, reserved.items),
-        hindrances=held_hindrances(scan.claims if scan else (), reserved.items, places),
+        obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
         slices=slices.items,
         stale_taints=tuple(stale_taints(nodes.items, taints, now)),
         avoidances=tuple(

@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert
 
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.whereabouts import Hindrance, Places, not_known, whereabouts
+from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
@@ -68,7 +68,7 @@ def found(
     pods: tuple[Pod, ...] = (),
     reservations: tuple[ClaimReservation, ...] = (held(),),
     of: ResourceClaim | None = None,
-) -> tuple[Hindrance, ...]:
+) -> tuple[Obstruction, ...]:
     places = Places(slices, {each.metadata.name: each for each in nodes})
     return whereabouts(ClaimView(of or claim(), pods, reservations), places)
 
