@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
@@ -33,11 +34,11 @@ class Place:
     device: str
 
 
-async def held(stage: Stage, **spec: object) -> Place:
+async def held(stage: Stage, **spec: Any) -> Place:
     """A Deployment (Recreate) that holds a device, and whose pod runs."""
     await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim())
-    settings = {"idleTimeoutSeconds": 3600, **spec}
+    settings: dict[str, Any] = {"idleTimeoutSeconds": 3600, **spec}
     await stage.create(CLAIMRESERVATIONS, manifests.reservation(**settings))
     body = manifests.deployment()
     body["spec"]["strategy"] = {"type": "Recreate"}

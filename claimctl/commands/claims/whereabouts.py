@@ -130,17 +130,18 @@ def _to_look_for(driver: str) -> str:
 def _for_another_device(view: ClaimView, *, tainted: bool = False) -> Iterator[str]:
     bound = view.consumers.bound.values()
     waiting = sorted(pod.metadata.name for pod in bound if is_prepared(pod) is False)
+    never = _never_given_up(view)
     if waiting:
-        pods, they = " ".join(waiting), "they were" if len(waiting) > 1 else "it was"
-        command = f"kubectl -n {view.namespace} delete pod {pods}"
-        why = f"{they} bound before its device went, and the next pod gets another device"
-        yield f"Delete what can never start; {why}: {command}"
+        command = f"kubectl -n {view.namespace} delete pod {' '.join(waiting)}"
+        were = "they were" if len(waiting) > 1 else "it was"
+        then = "" if never else ", and the next pod gets another device"
+        yield f"Delete what can never start; {were} bound before its device went{then}: {command}"
     elif bound:
-        yield "For another device, let all its pods end: scale its workload to 0 and back."
-    else:
+        yield "For another device, let all its pods end: scale its workload to 0 and back"
+    if never or not bound:
         yield from _to_give_up(view)
     if tainted:
-        yield "To keep a device with a taint, tolerate the taint in the claim's request."
+        yield "To keep a device with a taint, tolerate the taint in the claim's request"
 
 
 def _to_give_up(view: ClaimView) -> Iterator[str]:

@@ -79,7 +79,7 @@ AWAY = (
     f"kubectl get resourceslices --field-selector spec.driver={DRIVER}"
 )
 TAINTED = {**GPU_0, "taints": [SICK]}
-TOLERATE = "To keep a device with a taint, tolerate the taint in the claim's request."
+TOLERATE = "To keep a device with a taint, tolerate the taint in the claim's request"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_device_that_pods_cannot_get_is_named_with_its_step(
          "Delete what can never start; it was bound before its device went, and the next pod gets "
          "another device: kubectl -n ml delete pod p"),
         ((pod(bound=True),), (held(),),
-         "For another device, let all its pods end: scale its workload to 0 and back."),
+         "For another device, let all its pods end: scale its workload to 0 and back"),
         ((), (held(None),), f"{NEVER}give it up: claimctl release slice -n ml"),
     ],
 )  # fmt: skip
@@ -195,3 +195,13 @@ def test_without_an_allocation_nothing_is_missing() -> None:
     free = convert({"metadata": {"name": "slice"}}, ResourceClaim)
     assert found(of=free) == ()
     assert not_known(free, Places(None, None)) == ()
+
+
+def test_a_device_that_is_kept_for_ever_is_given_up_beside_the_deletion_of_its_pod() -> None:
+    pods = (pod(bound=True, started=False),)
+    (only,) = found(piece(GPU_1), pods=pods, reservations=(held(None),))
+    assert only.steps == (
+        "Delete what can never start; it was bound before its device went: "
+        "kubectl -n ml delete pod p",
+        f"{NEVER}give it up: claimctl release slice -n ml",
+    )
