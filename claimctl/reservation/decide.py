@@ -122,7 +122,7 @@ def decide(snapshot: Snapshot) -> Decision:
                     decision.waits.append(blocker.after or CACHE_CATCHES_UP)
     if not decision.needs and (ended := _ended_request(facts, decision)) is not None:
         decision.write = ended
-    if (left := snapshot.memory.refusal_left) and isinstance(decision.write, _CLAIM_WRITES):
+    if (left := snapshot.memory.unchangeable_left) and isinstance(decision.write, _CLAIM_WRITES):
         decision.write = None
         decision.waits.append(left)
     if decision.decided and not snapshot.allocated:

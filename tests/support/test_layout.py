@@ -85,9 +85,9 @@ NO_TESTS_OF_ITS_NAME = {
     "reservation/facts/decision.py": "data only",
     "reservation/facts/reasons.py": "names only",
     "reservation/facts/memory.py": "data only",
+    "reservation/kinds/drivers.py": "it only reads drivers.yaml: reserved_for/test_late.py",
     "commands/uninstall/model.py": "data only",
     "commands/uninstall/run.py": "e2e/test_uninstall.py: with a controller and without",
-    "commands/uninstall/writes.py": "the same: each write, and a kill at each of them",
     "commands/uninstall/scan.py": "it only reads: e2e/test_uninstall.py",
 }
 """Why a module has no test file of its name, and where it is tested."""

@@ -8,8 +8,9 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import to_create
+from claimctl.commands.claims.pod_view import WELL, to_create
 from claimctl.reservation.assessment.retention import Action
+from claimctl.reservation.facts.pods import is_prepared, is_stuck
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -20,6 +21,7 @@ UNREADABLE = (
     "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
     "claimctl."
 )
+AS_FAR_AS_READ = "What you may read shows nothing wrong."
 _REASONS = frozenset(Reason)
 _SUSPENDED = ('{"spec":{"suspend":true}}', '{"spec":{"runPolicy":{"suspend":true}}}')
 """How users suspend the workloads of some kinds, as patches."""
@@ -58,6 +60,7 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     reasons = list(_reasons(explanation))
     known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
     yield from (meaning.advice for meaning in known if meaning.topic != RELEASE_WAITS)
+    yield from explanation.steps
     if view.claim.status.allocation is None:
         return
     if explanation.release is not None:
@@ -97,12 +100,16 @@ def _of_nodes_that_are_off(explanation: Explanation, reasons: list[Reason]) -> I
 
 
 def _pod_that_waits(explanation: Explanation) -> Iterator[str]:
-    """Where to look for why a pod waits; one of them says it for all."""
+    """Where to look for why a pod does not run; one of them says it for all."""
     view = explanation.view
-    if view.claim.status.allocation is None:
-        for pod in list(view.consumers.pending.values())[:1]:
-            place = f"claimctl explain pod/{pod.metadata.name} -n {view.namespace}"
-            yield f"Pod {pod.metadata.name} waits for its devices; see why: {place}"
+    unallocated = view.claim.status.allocation is None
+    pending, bound = view.consumers.pending.values(), view.consumers.bound.values()
+    waits = [(pod, "waits for its devices") for pod in pending if unallocated]
+    waits += [(pod, "finds no node") for pod in pending if not unallocated and is_stuck(pod)]
+    waits += [(pod, "has a node and does not start") for pod in bound if is_prepared(pod) is False]
+    for pod, what in waits[:1]:
+        place = f"claimctl explain pod/{pod.metadata.name} -n {view.namespace}"
+        yield f"Pod {pod.metadata.name} {what}; see why: {place}"
 
 
 def _reasons(explanation: Explanation) -> Iterator[Reason]:
@@ -171,7 +178,7 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
     elif explanation.release is not None:
         yield "Nothing: its release is under way."
     elif explanation.assessment.retentions:
-        yield "Nothing is wrong."
+        yield AS_FAR_AS_READ if explanation.unknown else WELL
         if explanation.releasable:
             yield f"To free its devices: {to_release(explanation)}"
         else:
@@ -205,4 +212,8 @@ def workload_advice(findings: WorkloadFindings) -> list[str]:
             f"kubectl -n {findings.namespace} annotate {findings.name} 'claimctl.io/reserve=*'"
         )
         lines.append(f"Keep its claims reserved while it has no pods: {command}")
-    return list(dict.fromkeys(lines)) or ["Nothing is wrong."]
+    if findings.waiting and not lines:
+        first = findings.waiting[0].pod.metadata
+        place = f"claimctl explain pod/{first.name} -n {first.namespace}"
+        lines.append(f"See what may be done for a pod that does not run: {place}")
+    return list(dict.fromkeys(lines)) or [WELL]

@@ -1,4 +1,6 @@
-"""What a claim's devices wait for, and their taints: what drivers report, and nothing beyond it."""
+"""What a claim's devices wait for, and their taints: what drivers report, and nothing beyond it.
+
+What is missing of them says ``whereabouts``."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from claimctl.reservation.facts.devices import JudgedDevice, judge
 from claimctl.text import listed
 from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import find_condition
-from claimctl.wire.placement import tolerates
+from claimctl.wire.placement import BLOCKING_EFFECTS, tolerates
 
 
 def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
@@ -50,21 +52,12 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
 
 
 def _published(judged: JudgedDevice) -> Iterator[str]:
+    """The taints that do not keep the claim's pods away: ``whereabouts`` has the others."""
     result = judged.result
-    if judged.gone:
-        yield f"driver {result.driver} does not publish it any more"
     for taint in judged.device.all_taints if judged.device is not None else ():
-        tolerated = any(tolerates(toleration, taint) for toleration in result.tolerations)
         text = f"{taint.key}={taint.value}" if taint.value else taint.key
         text = f"driver {result.driver} taints it with {text}:{taint.effect}"
-        if tolerated:
+        if any(tolerates(toleration, taint) for toleration in result.tolerations):
             yield f"{text}, and the claim's request tolerates that"
-        else:
-            effect = _EFFECTS.get(taint.effect, "")
-            yield f"{text}, and the claim's request does not tolerate that{effect}"
-
-
-_EFFECTS = {
-    "NoExecute": ": kube-controller-manager evicts its pods (DRADeviceTaints)",
-    "NoSchedule": ": no new allocation gets it",
-}
+        elif taint.effect not in BLOCKING_EFFECTS:
+            yield f"{text}, which keeps no pod away"

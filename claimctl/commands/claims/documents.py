@@ -187,7 +187,8 @@ class ClaimExplanation(Document, frozen=True, kw_only=True):
     release: ReleaseState | None = None
     asked: Annotated[Names, says("workloads whose annotation asks for a hold")] = ()
     device_notes: Annotated[
-        Names, says("what drivers report about its devices, and their taints")
+        Names,
+        says("what drivers report about its devices, their taints, and what is missing of them"),
     ] = ()
     orphan: OrphanState | None = None
     unreadable: tuple[UnreadableEntry, ...]
@@ -210,7 +211,7 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
             ),
         ),
         asked=tuple(asker.line for asker in explanation.asking),
-        device_notes=explanation.devices,
+        device_notes=explanation.notes,
         orphan=by_names(orphan, OrphanState) if orphan is not None else None,
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
         left_alone=explanation.left_alone,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
 from claimctl.commands.claims.explanation import Explanation, describe_retention, rule_lines
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import PodFindings
+from claimctl.commands.claims.pod_view import WELL, PodFindings
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.references import is_pod_group
@@ -45,7 +45,7 @@ def claim_lines(explanation: Explanation) -> list[str]:
         facts.append(("Ahead", text))
     return [
         *(fact(title, value) for title, value in facts),
-        *(f"  {note}" for note in explanation.devices),
+        *(f"  {note}" for note in explanation.notes),
         *_holders(explanation),
         *_controller(explanation),
         *(["Cannot be read:"] if explanation.unreadable else []),
@@ -173,9 +173,11 @@ def pod_lines(findings: PodFindings) -> list[str]:
     owners = [it for it in findings.owners[:-1] if not it.startswith("replicaset/")]
     owner = f", of {' of '.join((*owners, findings.owners[-1]))}" if findings.owners else ""
     uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
-    nothing = "Nothing is wrong."
+    nothing = WELL
     if findings.state == "Waiting" and not findings.rivals:
         nothing = f"See the scheduler's words: kubectl -n {meta.namespace} describe pod {meta.name}"
+    elif findings.reasons():
+        nothing = f"See what else is known: kubectl -n {meta.namespace} describe pod {meta.name}"
     return [
         fact("Pod", f"{meta.namespace}/{meta.name}{owner}"),
         fact("State", state),
@@ -193,6 +195,10 @@ def _claim(explanation: Explanation) -> str:
     devices = ", ".join(view.devices) or "no devices"
     holders = view.holders or "nobody"
     return f"{view.name}: {view.state}, {devices}, listed: {holders} ({view.places})"
+
+
+def _obstructions(explanation: Explanation) -> Iterator[str]:
+    yield from (f"  {line}" for line in (*explanation.obstructions, *explanation.unknown))
 
 
 def _rivals(findings: PodFindings) -> Iterator[str]:
@@ -227,7 +233,11 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
         "Held for it:",
         *(f"  {line}" for line in _reservation_lines(findings)),
         "Claims:",
-        *(f"  {_claim(claim)}" for claim in findings.claims),
+        *(
+            f"  {line}"
+            for claim in findings.claims
+            for line in (_claim(claim), *_obstructions(claim))
+        ),
         *(["  its pods name no existing claim"] if not findings.claims else []),
         *(f"  claim {name} does not exist" for name in findings.missing),
         *_waiting(findings),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims import controller_health as acting
@@ -17,10 +17,12 @@ from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.claims.rule_answers import deciding
+from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.assessment.assess import Assessment, assess
@@ -51,6 +53,8 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
+T = TypeVar("T")
+
 LOOK_AGAIN_SECONDS = 5.0
 """Time between two observations. A controller that acts has written its status by then."""
 
@@ -78,6 +82,21 @@ class Explanation:
     those with a wrong annotation."""
     devices: tuple[str, ...] = ()
     """One line for each matter of the claim's devices."""
+    obstructions: tuple[Obstruction, ...] = ()
+    """What keeps pods from its devices."""
+    unknown: tuple[str, ...] = ()
+    """What the user may not read of them."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the devices, their drivers and their nodes."""
+        return (*self.devices, *map(str, self.obstructions), *self.unknown)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What to do about the obstructions. A release under way ends them by itself."""
+        steps = (step for obstruction in self.obstructions for step in obstruction.steps)
+        return tuple(dict.fromkeys(steps)) if self.release is None else ()
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -175,8 +194,9 @@ async def explain(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
     )
+    refused: tuple[str, ...] = ()
     if pods or claim.status.allocation is not None:
-        snapshot = await _with_devices(client, snapshot)
+        snapshot, refused = await _with_devices(client, snapshot)
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -187,6 +207,10 @@ async def explain(
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
+    places = Places(
+        None if wire.RESOURCESLICES.plural in refused else snapshot.slices,
+        None if wire.NODES.plural in refused else snapshot.nodes,
+    )
     annotated = await asking(client, kinds, claim, pods)
     if reservations:
         annotated = tuple(asker for asker in annotated if asker.fix)
@@ -198,29 +222,38 @@ async def explain(
         orphan=orphan,
         asking=annotated,
         devices=device_notes(claim, snapshot.slices),
+        obstructions=whereabouts(view, places),
+        unknown=not_known(claim, places),
     )
 
 
-async def _with_devices(client: Client, snapshot: Snapshot) -> Snapshot:
-    """Add nodes, ResourceSlices and the namespace's claims, unless the caller may not list them.
+async def _with_devices(client: Client, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """Add nodes, ResourceSlices and the namespace's claims; also what of them may not be listed.
 
-    They decide how long a scheduler may take to bind a pod, and whether a device evicts its pods.
+    They decide how long a scheduler may take to bind a pod, whether a device evicts its pods, and
+    whether pods can still reach it.
     """
-    try:
-        nodes = await client.list(wire.NODES, partial=True)
-        slices = await client.list(wire.RESOURCESLICES, partial=True)
-        claims = await client.list(wire.RESOURCECLAIMS, snapshot.namespace, partial=True)
-    except Forbidden:
-        return snapshot
+    refused = []
+
+    async def listing(resource: wire.Resource[T], namespace: str = "") -> Listing[T]:
+        try:
+            return await client.list(resource, namespace, partial=True)
+        except Forbidden:
+            refused.append(resource.plural)
+            return Listing((), "")
+
+    nodes, slices = await listing(wire.NODES), await listing(wire.RESOURCESLICES)
+    claims = await listing(wire.RESOURCECLAIMS, snapshot.namespace)
     devices = (device for piece in slices.items for device in piece.spec.devices or ())
     conditions = any(device.has_binding_conditions for device in devices)
-    return replace(
+    read = replace(
         snapshot,
         nodes={node.metadata.name: node for node in nodes.items},
         claims={claim.metadata.name: claim for claim in claims.items},
         slices=slices.items,
         binding_conditions=conditions or bool(slices.unreadable),
     )
+    return read, tuple(refused)
 
 
 def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
@@ -234,8 +267,8 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     conditions = (made.status.conditions for made in reservations)
     reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
     late = (Reason.HELD_BETWEEN_PODS, Reason.DRIVER_REFUSES_HOLD)
-    found = any(condition is not None and condition.reason in late for condition in reserved)
-    return frozenset(device.driver for device in claim.devices if found)
+    is_late = any(condition is not None and condition.reason in late for condition in reserved)
+    return frozenset(device.driver for device in claim.devices if is_late)
 
 
 def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 from claimctl.cli.documents import Names, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.whereabouts import ObstructionKind
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
@@ -16,6 +18,9 @@ from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
+
+WELL = "Nothing is wrong."
+"""Never below a Warning Event, or below what keeps pods from a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,12 @@ class PodFindings:
         return "Running" if pod.status.phase == "Running" else "Starting"
 
     @property
+    def kinds(self) -> frozenset[ObstructionKind]:
+        """What keeps the pod from the devices of its claims."""
+        explained = (use.explanation for use in self.uses if use.explanation is not None)
+        return frozenset(it.kind for claim in explained for it in claim.obstructions)
+
+    @property
     def may_lack_devices(self) -> bool:
         """Whether more free devices may help a pod that waits for a node. kube-scheduler names what
         is wrong with each node; the words of other schedulers are not known."""
@@ -93,12 +104,14 @@ class PodFindings:
         likely cause first."""
         match self.state:
             case "Waiting":
-                return tuple(_waiting(self))
+                return (*_obstructions(self), *_waiting(self))
             case "Starting":
-                return tuple(_starting(self))
+                return (*_obstructions(self), *_starting(self))
+            case "Ending":
+                return tuple(_obstructions(self))
             case "Running":
                 lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
-                return (*lost, *_resizing(self))
+                return (*lost, *_obstructions(self), *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -106,6 +119,14 @@ class PodFindings:
     def advice(self) -> tuple[str, ...]:
         """What to do, with the command to run."""
         return tuple(dict.fromkeys(_advice(self)))
+
+
+def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:
+    """What keeps the pod from the devices of its claims."""
+    for use in findings.uses:
+        for obstruction in use.explanation.obstructions if use.explanation is not None else ():
+            where = f"claim {use.claim} keeps the pod there; " if obstruction.is_of_node else ""
+            yield obstruction.kind.reason, f"{obstruction.about}: {where}{obstruction.text}"
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -192,10 +213,22 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         "ResizeDeferred": f"See who could leave, if a policy has DeferredResizes: {command}",
         "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
     }
-    yield from (known[reason] for reason, _ in findings.reasons() if reason in known)
+    if findings.state not in TERMINAL_PHASES:
+        yield from (
+            step for use in findings.uses if use.explanation for step in use.explanation.steps
+        )
+    for reason, text in findings.reasons():
+        if reason == "Warning":
+            yield from about_warning(text, findings.pod, findings.kinds)
+        elif reason in known:
+            yield known[reason]
     for use in findings.uses:
         if use.problem and use.claim:
             yield to_create(meta.namespace, use.claim)
+    yield from _about_rivals(findings)
+
+
+def _about_rivals(findings: PodFindings) -> Iterator[str]:
     idle = [rival for rival in findings.rivals if rival.idle]
     for rival in idle:
         command = f"claimctl release {rival.name} -n {rival.namespace}"
@@ -207,6 +240,32 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     for busy in findings.rivals[: 0 if idle else 1]:
         where = f"{busy.name} -n {busy.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"
+
+
+_TRIES_AGAIN = "the kubelet tries again every 60 to 90 s"
+_WORDS_OF_LOSS = ("is not allocatable", "allocatable not found", "could not find allocatable")
+"""What drivers say of a device that they do not offer any more."""
+
+
+def about_warning(note: str, pod: Pod, known: frozenset[ObstructionKind]) -> Iterator[str]:
+    """What to do about a Warning Event of a pod that does not start, beside what is known."""
+    place, name, node = pod.metadata.namespace, pod.metadata.name, pod.spec.node_name
+    if absent := re.search(r"DRA driver (\S+) is not registered", note):
+        yield f"Start driver {absent[1]} on node {node}; {_TRIES_AGAIN}."
+    elif "one pod per claim" in note:
+        text = f"claimctl takes the hold out of the claim's list; {_TRIES_AGAIN}."
+        yield f"Wait: {text} The controller's --one-pod-driver DRIVER spares the next pods this."
+    elif any(words in note for words in _WORDS_OF_LOSS):
+        if ObstructionKind.DEVICE_GONE not in known:
+            delete = f"kubectl -n {place} delete pod {name}"
+            yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
+    elif "already bound to pod" in note:
+        yield "Its driver gives the claim to one pod at a time: let the other pod end first."
+    elif note.startswith("FailedPrepareDynamicResources"):
+        yield f"Correct what the driver says above; {_TRIES_AGAIN}."
+    else:
+        describe = f"kubectl -n {place} describe pod {name}"
+        yield f"Correct what the Event says above; see more: {describe}"
 
 
 def to_create(namespace: str, claim: str) -> str:

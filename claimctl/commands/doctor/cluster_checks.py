@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from claimctl.cli.documents import Part
+from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind, Places, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.downgrade.crossing import OLD, TARGET
@@ -73,6 +75,8 @@ class ObservedCluster:
     reservations: tuple[ClaimReservation, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
+    obstructions: tuple[tuple[str, str, Obstruction], ...] = ()
+    """What keeps pods from held claims, with the namespace and name of each claim."""
     slices: tuple[ResourceSlice, ...] = ()
     stale_taints: tuple[tuple[str, Taint], ...] = ()
     """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
@@ -114,6 +118,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "kinds": "the kind of every workload has a rule, and the controller may read it",
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
+        "held-devices": "every held device is published, and its node takes pods",
         "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
         "near-limit": f"no list has {NEAR_LIMIT} of {LIMIT} entries or more",
         "dangling-references": "every listed object is there",
@@ -137,6 +142,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *observed.kinds,
         *observed.annotations,
         *_unreadable(observed),
+        *_held_devices(observed),
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
@@ -249,6 +255,43 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
             yield _about(claim, "listed-ahead", text)
         else:
             yield _about(claim, "orphans", text)
+
+
+def _held_devices(observed: ObservedCluster) -> Iterator[Finding]:
+    """One line for each kind of what keeps pods from held claims, with the step for one claim."""
+    by_kind: dict[ObstructionKind, list[tuple[str, str, Obstruction]]] = {}
+    for entry in sorted(observed.obstructions, key=lambda entry: entry[:2]):
+        by_kind.setdefault(entry[2].kind, []).append(entry)
+    for kind, entries in by_kind.items():
+        place, name, first = entries[0]
+        claims = list(dict.fromkeys(f"{namespace}/{claim}" for namespace, claim, _ in entries))
+        see = f"see `claimctl explain {name} -n {place}`"
+        if len(claims) == 1:
+            text = "; ".join((str(first), *first.steps, see))
+            yield Finding("held-devices", text, place, name)
+        else:
+            count = counted(len(claims), "held claim")
+            text = f"{kind}: {count}, {listed(claims)}; {see}"
+            yield Finding("held-devices", text)
+
+
+def held_obstructions(
+    claims: Sequence[ScannedClaim],
+    reservations: Iterable[ClaimReservation],
+    places: Places,
+) -> tuple[tuple[str, str, Obstruction], ...]:
+    """What keeps pods from the claims that a ClaimReservation names."""
+    pods = {scanned.claim.metadata.key: scanned.live.pods for scanned in claims}
+    of_claim = {scanned.claim.metadata.key: scanned.claim for scanned in claims}
+    names: dict[tuple[str, str], list[ClaimReservation]] = {}
+    for made in reservations:
+        names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
+    return tuple(
+        (*key, obstruction)
+        for key, of_it in names.items()
+        if key in of_claim
+        for obstruction in whereabouts(ClaimView(of_claim[key], pods[key], tuple(of_it)), places)
+    )
 
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:

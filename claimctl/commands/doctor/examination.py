@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
+from claimctl.commands.claims.whereabouts import Places
 from claimctl.commands.doctor.account import (
     ControllerAccount,
     Installation,
@@ -21,6 +22,7 @@ from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
     Finding,
     ObservedCluster,
+    held_obstructions,
     orphans,
     uids,
 )
@@ -50,7 +52,7 @@ T = TypeVar("T")
 
 _OF_CLAIMS = (
     *("orphans", "listed-ahead", "near-limit"),
-    *("dangling-references", "unreadable-objects"),
+    *("dangling-references", "unreadable-objects", "held-devices"),
 )
 """The checks of claims."""
 _CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS, wire.WORKLOADKINDS)
@@ -133,6 +135,7 @@ class _Reader:
     client: Client
     namespace: str
     refused: dict[str, str] = field(default_factory=dict)
+    not_listed: set[Resource[Any]] = field(default_factory=set)
 
     async def listing(self, resource: Resource[T], *checks: str) -> Listing[T]:
         """The objects; none if the user may not list them. Then the checks are not possible."""
@@ -140,6 +143,7 @@ class _Reader:
             where = self.namespace if resource.namespaced else ""
             return await list_if_served(self.client, resource, where)
         except Forbidden:
+            self.not_listed.add(resource)
             for check in checks:
                 self.refuse(check, resource)
             return Listing((), "")
@@ -155,7 +159,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
     scan = await _scan(reader, clock)
-    of_reservations = ("reservations", "unreadable-objects", "kinds")
+    of_reservations = ("reservations", "unreadable-objects", "kinds", "held-devices")
     reserved = await reader.listing(wire.CLAIMRESERVATIONS, *of_reservations)
     listed: dict[tuple[str, str], Listing[Any]] = {
         (resource.group, resource.plural): await reader.listing(resource, "annotations")
@@ -163,13 +167,18 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     }
     if groups:
         listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
-    nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
+    nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints", "held-devices")
     records = await reader.listing(RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
     events = await reader.listing(wire.EVENTS, "refused-pods")
-    slices = await reader.listing(wire.RESOURCESLICES, "drivers")
+    slices = await reader.listing(wire.RESOURCESLICES, "drivers", "held-devices")
     others = [
         await reader.listing(resource) for resource in (wire.REPLICASETS, wire.DOWNGRADEPLANS)
     ]
+    by_name = {node.metadata.name: node for node in nodes.items}
+    places = Places(
+        slices=None if wire.RESOURCESLICES in reader.not_listed else slices.items,
+        nodes=None if wire.NODES in reader.not_listed else by_name,
+    )
     every = (*listed.values(), nodes, events, slices, *others)
     now, statuses = clock.now(), [record.status for record in records.items]
     taints = [entry for status in statuses for entry in status.taints]
@@ -192,6 +201,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         annotations=_annotations(listed, reserved.items),
         reservations=reserved.items,
         behind=await _behind(reader, clock, reserved.items),
+        obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
         slices=slices.items,
         stale_taints=tuple(stale_taints(nodes.items, taints, now)),
         avoidances=tuple(

@@ -342,7 +342,7 @@ class Memories:
             history_complete=history_complete,
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
-            refusal_left=max(REFUSED_SECONDS - _age(now, observed.refused_at, inf), 0.0),
+            unchangeable_left=max(REFUSED_SECONDS - _age(now, observed.refused_at, inf), 0.0),
             repeated_writes=_repeats(observed.writes, now),
         )
 

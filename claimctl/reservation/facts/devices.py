@@ -34,6 +34,8 @@ class JudgedDevice:
     there is one."""
     gone: bool = False
     """Whether its pool is complete and does not have it."""
+    unpublished: bool = False
+    """Whether no slice of its pool is there: its driver may be away."""
 
     @property
     def key(self) -> DeviceKey:
@@ -66,7 +68,7 @@ def judge(
         habits = known_drivers().get(result.driver)
         complete = pool and all(piece.pool.resource_slice_count == len(pool) for piece in pool)
         gone = complete and device is None and not (habits and habits.hides_used_devices)
-        yield JudgedDevice(result, device, taint, bool(gone))
+        yield JudgedDevice(result, device, taint, bool(gone), not pool)
 
 
 @dataclass(frozen=True, slots=True)

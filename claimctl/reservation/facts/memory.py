@@ -109,7 +109,7 @@ class Memory:
     """UIDs of listed pods that are gone and that this process saw done before."""
     deallocated: bool = False
     """Whether this process deallocated the claim, by the write of its present version."""
-    refusal_left: float = 0.0
+    unchangeable_left: float = 0.0
     """Time for which the claim is not written: the API server refuses every change of it."""
     repeated_writes: int = 0
     """How often the same list was written lately and undone."""

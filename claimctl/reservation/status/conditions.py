@@ -198,7 +198,7 @@ def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason
         return retention.reason
     if snapshot.claim.metadata.deleting:
         return Reason.CLAIM_DELETED
-    if snapshot.memory.refusal_left > 0:
+    if snapshot.memory.unchangeable_left > 0:
         return Reason.UNCHANGEABLE
     if not snapshot.allocated:
         ended = retention.held.workload.ended

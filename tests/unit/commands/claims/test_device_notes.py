@@ -86,22 +86,18 @@ async def test_binding_conditions_are_told_as_the_driver_reports_them(
 @pytest.mark.parametrize(
     ("tolerations", "effect", "end"),
     [
-        ([TOLERATION], "NoExecute", "tolerates that"),
-        ([], "NoExecute",
-         "does not tolerate that: kube-controller-manager evicts its pods (DRADeviceTaints)"),
-        ([], "NoSchedule", "does not tolerate that: no new allocation gets it"),
+        ([TOLERATION], "NoExecute", ", and the claim's request tolerates that"),
+        ([], "None", ", which keeps no pod away"),
     ],
-)  # fmt: skip
-async def test_a_taint_is_told_with_whether_the_request_tolerates_it(
+)
+async def test_a_taint_that_keeps_no_pod_away_is_a_note(
     tolerations: list[dict[str, str]], effect: str, end: str
 ) -> None:
     server = Server.started()
     allocated(server, {**DEVICE, "request": "fab", "tolerations": tolerations})
     published(server, {**TAINT, "effect": effect})
-    assert await notes(server) == (
-        f"n1/f0: driver fabric.example.com taints it with example.com/sick=x:{effect}, and the "
-        f"claim's request {end}",
-    )
+    text = f"n1/f0: driver fabric.example.com taints it with example.com/sick=x:{effect}{end}"
+    assert await notes(server) == (text,)
 
 
 async def test_only_the_newest_generation_of_a_pool_counts() -> None:

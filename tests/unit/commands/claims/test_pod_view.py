@@ -7,7 +7,7 @@ import pytest
 from claimctl.commands.claims.explain_text import pod_lines
 from claimctl.commands.claims.pod_explanation import explain_pod
 from tests.support.claim_server import NAMESPACE, Server
-from tests.support.waiting import asks, has_devices
+from tests.support.waiting import asks, has_devices, publish
 
 
 async def test_each_cause_has_its_reason() -> None:
@@ -17,6 +17,7 @@ async def test_each_cause_has_its_reason() -> None:
     server.pod("quiet", node="")
     full = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(256)]
     has_devices(server, "full", *full)
+    publish(server, "full")
     server.pod("many", claim="full", node="")
     asks(server, "bare")
     server.pod("stranded", claim="bare")

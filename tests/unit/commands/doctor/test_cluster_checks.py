@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind
 from claimctl.commands.doctor.cluster_checks import (
     CheckVerdict,
     ObservedCluster,
@@ -162,3 +163,17 @@ async def test_a_release_that_waits_is_a_fact_with_the_way_back() -> None:
     assert f"claimctl release --cancel slice -n {NAMESPACE}" in one.message
     free = checks(ObservedCluster("hold", (), reservations=tuple(reservations)))
     assert [each for each in free if each.check == "releases"] == []
+
+
+def test_held_devices_are_told_one_by_one_or_counted_with_the_first_claims() -> None:
+    gone = Obstruction(ObstructionKind.NODE_GONE, "node n1", "it is gone", ("do this", "or that"))
+    (only,) = findings(ObservedCluster("hold", obstructions=(("ml", "a", gone),)))
+    assert (only.check, only.namespace, only.object) == ("held-devices", "ml", "a")
+    assert only.message == "node n1: it is gone; do this; or that; see `claimctl explain a -n ml`"
+    many = tuple(("ml", name, gone) for name in "edcba")
+    (only,) = findings(ObservedCluster("hold", obstructions=many))
+    assert (only.namespace, only.object) == ("", "")
+    assert only.message == (
+        "its node does not exist any more: 5 held claims, ml/a, ml/b, ml/c and 2 more; see "
+        "`claimctl explain a -n ml`"
+    )

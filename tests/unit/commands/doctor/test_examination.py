@@ -25,7 +25,10 @@ def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "c
 
 
 EVERYTHING = {
-    "pods": {"orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"},
+    "pods": {
+        *("orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"),
+        "held-devices",
+    },
     "resourceclaims": {
         *(
             "dialect",
@@ -33,12 +36,13 @@ EVERYTHING = {
             "listed-ahead",
             "near-limit",
             "dangling-references",
+            "held-devices",
             "unreadable-objects",
         ),
     },
     "events": {"refused-pods"},
     "deployments": {"annotations", "deployment"},
-    "resourceslices": {"drivers"},
+    "resourceslices": {"drivers", "held-devices"},
     "subjectaccessreviews": {"permissions"},
     "claimreservations": {
         *(
@@ -47,6 +51,7 @@ EVERYTHING = {
             "listed-ahead",
             "near-limit",
             "dangling-references",
+            "held-devices",
             "unreadable-objects",
             "kinds",
         ),
