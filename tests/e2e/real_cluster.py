@@ -26,7 +26,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import NODE_PREFIX, NodeCluster
 from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import NODE, Fleet, leave
+from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet, leave
 from claimctl_demo.real_servers.pod_worker import Pace
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
@@ -132,6 +132,7 @@ class RealSite:
             self.places.namespace,
             f"{name}.{own}" if name else own,
             self.fleet.resource_api,
+            {FLEET_LABEL: self.places.prefix},
         )
         self.driven[found.name] = found
         return found

@@ -6,8 +6,9 @@ its taints can evict pods.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
@@ -33,6 +34,8 @@ class Drivers:
     name: str = "fabric.example.com"
     """Also the name of its DeviceClass."""
     resource_api: str = "resource.k8s.io/v1"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of what it publishes: of several scenarios on one cluster, each sees its own."""
 
     async def publish(
         self, pool: str, node: str, *devices: str, fields: Object | None = None
@@ -127,5 +130,6 @@ class Drivers:
         return f"{self.name}-{name}"
 
     async def _make(self, kind: str, name: str, spec: Object, api: str = "") -> None:
-        body = {"apiVersion": api or self.resource_api, "kind": kind, "metadata": {"name": name}}
+        meta = {"name": name, "labels": dict(self.labels)}
+        body = {"apiVersion": api or self.resource_api, "kind": kind, "metadata": meta}
         await self.client.create({**body, "spec": spec})
