@@ -44,9 +44,9 @@ MUTANTS = (
     Mutant(
         "drop the resourceVersion precondition",
         "claimctl.kube.client",
-        "_under",
-        """{**patch.get("metadata", {}), "resourceVersion": meta.resource_version}""",
-        """{**patch.get("metadata", {})}""",
+        "Client.json_patch",
+        """{"op": "replace", "path": path, "value": version}""",
+        """{"op": "test", "path": "/metadata/uid", "value": meta.uid}""",
     ),
     Mutant(
         "take the cache for a live LIST",

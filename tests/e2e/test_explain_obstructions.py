@@ -166,6 +166,8 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
     nobody_is_calmed(
         await told(stage), f"kubectl uncordon {place.node}", "reallocateTimeoutSeconds is null"
     )
+    await stage.cordon(place.node, unschedulable=False)
+    await stage.until_running(1)
 
 
 def away(place: Place) -> None:
