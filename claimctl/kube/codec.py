@@ -17,6 +17,7 @@ import msgspec
 from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import Body, Wire, decode
 from claimctl.wire.meta import ListMeta, Status
+from claimctl.wire.nesting import TooDeep, entries, members
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
 
@@ -59,11 +60,29 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
             return Listing(items, page.metadata.resource_version, page.metadata.continue_)
     except msgspec.MsgspecError:
         pass
-    raw = decode(body, _Page[msgspec.Raw])
+    raw = _raw_page(body)
     objects: list[Any] = [decode_object(resource, item) for item in raw.items or ()]
     read = tuple(obj for obj in objects if not isinstance(obj, Unreadable))
     unread = tuple(obj for obj in objects if isinstance(obj, Unreadable))
     return Listing(read, raw.metadata.resource_version, raw.metadata.continue_, unread)
+
+
+def raw_items(body: Body) -> tuple[msgspec.Raw, ...]:
+    """The objects of a list, each undecoded.
+
+    Raises:
+        msgspec.MsgspecError: the body is not JSON, or not a list.
+    """
+    return _raw_page(body).items or ()
+
+
+def _raw_page(body: Body) -> _Page[msgspec.Raw]:
+    try:
+        return decode(body, _Page[msgspec.Raw])
+    except TooDeep:
+        parts = dict(members(bytes(body)))
+        items = tuple(entries(bytes(parts.get("items", b""))))
+        return _Page(metadata=decode(parts.get("metadata", b""), ListMeta), items=items)
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
@@ -170,7 +189,7 @@ def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchE
 
 def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
     """A bookmark, an error, or an object with nulls or that cannot be decoded."""
-    event = decode(line, _Line[msgspec.Raw])
+    event = _raw_line(line)
     if event.type in _CHANGES:
         return _change(resource, _CHANGES[event.type], event.object)
     if event.type == "BOOKMARK":
@@ -180,6 +199,15 @@ def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> W
         status = decode(event.object, Status)
         raise from_status(method, path, status.code or 500, status)
     raise LostEvent(method, path, message=f"unknown watch event type {event.type!r}")
+
+
+def _raw_line(line: bytes) -> _Line[msgspec.Raw]:
+    try:
+        return decode(line, _Line[msgspec.Raw])
+    except TooDeep:
+        parts = dict(members(line))
+        type_, object_ = parts.get("type", b""), parts.get("object", msgspec.Raw())
+        return _Line(type=decode(type_, str), object=object_)
 
 
 def _change(resource: Resource[T], type_: EventType, raw: msgspec.Raw) -> WatchEvent[T]:
