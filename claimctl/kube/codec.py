@@ -17,7 +17,7 @@ import msgspec
 from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import Body, Wire, decode
 from claimctl.wire.meta import ListMeta, Status
-from claimctl.wire.nesting import TooDeep, entries, members
+from claimctl.wire.nesting import TooDeep, members, parts
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
 
@@ -60,29 +60,21 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
             return Listing(items, page.metadata.resource_version, page.metadata.continue_)
     except msgspec.MsgspecError:
         pass
-    raw = _raw_page(body)
+    raw = raw_page(body)
     objects: list[Any] = [decode_object(resource, item) for item in raw.items or ()]
     read = tuple(obj for obj in objects if not isinstance(obj, Unreadable))
     unread = tuple(obj for obj in objects if isinstance(obj, Unreadable))
     return Listing(read, raw.metadata.resource_version, raw.metadata.continue_, unread)
 
 
-def raw_items(body: Body) -> tuple[msgspec.Raw, ...]:
-    """The objects of a list, each undecoded.
-
-    Raises:
-        msgspec.MsgspecError: the body is not JSON, or not a list.
-    """
-    return _raw_page(body).items or ()
-
-
-def _raw_page(body: Body) -> _Page[msgspec.Raw]:
+def raw_page(body: Body) -> _Page[msgspec.Raw]:
+    """One page of a list, with undecoded objects. Raises MsgspecError if it is none."""
     try:
         return decode(body, _Page[msgspec.Raw])
     except TooDeep:
-        parts = dict(members(bytes(body)))
-        items = tuple(entries(bytes(parts.get("items", b""))))
-        return _Page(metadata=decode(parts.get("metadata", b""), ListMeta), items=items)
+        fields = dict(members(bytes(body)))
+        items = tuple(map(msgspec.Raw, parts(bytes(fields.get("items", b"")), b"[")))
+        return _Page(metadata=decode(fields.get("metadata", b""), ListMeta), items=items)
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
@@ -205,9 +197,9 @@ def _raw_line(line: bytes) -> _Line[msgspec.Raw]:
     try:
         return decode(line, _Line[msgspec.Raw])
     except TooDeep:
-        parts = dict(members(line))
-        type_, object_ = parts.get("type", b""), parts.get("object", msgspec.Raw())
-        return _Line(type=decode(type_, str), object=object_)
+        fields = dict(members(line))
+        type_ = decode(fields.get("type", b""), str)
+        return _Line(type=type_, object=fields.get("object", msgspec.Raw()))
 
 
 def _change(resource: Resource[T], type_: EventType, raw: msgspec.Raw) -> WatchEvent[T]:

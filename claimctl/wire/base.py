@@ -101,7 +101,7 @@ def _without_nulls(
     if isinstance(error, msgspec.ValidationError):
         raise error
     if isinstance(error, RecursionError):
-        raise TooDeep from error
+        raise TooDeep("the JSON is nested too deeply") from error
     # msgspec accepts these two types without a check.
     raise msgspec.DecodeError(f"not JSON: {error}") from error
 

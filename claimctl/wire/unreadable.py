@@ -89,13 +89,8 @@ class Unreadable:
 
 
 def _member(raw: bytes | msgspec.Raw, name: str) -> msgspec.Raw:
-    """A member of a JSON object, undecoded; null if it is absent.
-
-    Raises:
-        msgspec.MsgspecError: ``raw`` is not a JSON object.
-    """
+    """A member of a JSON object, undecoded; null if it is absent. Raises MsgspecError."""
     try:
         return decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
     except TooDeep:
-        parts = members(bytes(raw))
-        return next((value for key, value in parts if key == name), _NULL)
+        return next((value for key, value in members(bytes(raw)) if key == name), _NULL)

@@ -13,12 +13,11 @@ from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.doctor.account import SELECTOR, account_of
 from claimctl.commands.doctor.scrubbing import scrubbed
 from claimctl.kube.client import Client
-from claimctl.kube.codec import raw_items
+from claimctl.kube.codec import raw_page
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.wire import resources as wire
 from claimctl.wire.base import decode
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.nesting import TooDeep
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
 
@@ -67,7 +66,7 @@ async def _objects(client: Client, namespace: str, resource: Resource[Any], bund
     place = namespace if resource.namespaced and resource is not wire.LEASES else ""
     path = client.served(resource).path(place)
     try:
-        items = raw_items(await client.get_raw(path))
+        items = raw_page(await client.get_raw(path)).items or ()
     except NotFound:
         return
     except (KubeError, msgspec.MsgspecError) as error:
@@ -86,7 +85,7 @@ def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
             return ""
         return str(yaml.safe_dump([item], sort_keys=False, allow_unicode=True))
     except (msgspec.MsgspecError, RecursionError) as error:
-        problem = str(TooDeep() if isinstance(error, RecursionError) else error)
+        problem = "too deep for YAML" if isinstance(error, RecursionError) else str(error)
         bundle.problems.append(Unreadable.of(resource, raw, problem).describe())
         return ""
 
