@@ -153,8 +153,10 @@ async def test_deep_objects_stop_nobody_else(stage: Stage, first: bool, levels: 
     most = 6.1 if stage.site.dialect is Preset.POD_GROUPS else 1.1
     assert stage.cluster is None or took < most
     told = {line["object"]: line["problem"] for line in logs if "cannot be read" in line["event"]}
-    for named in ("ResourceClaim team/bad", "ClaimReservation team/bad", "Deployment team/bad"):
-        assert told[named] == "the JSON is nested too deeply"
+    assert set(told.values()) <= {"the JSON is nested too deeply"}
+    # 1,500 levels are few for Python 3.13
+    named = {"ResourceClaim team/bad", "ClaimReservation team/bad", "Deployment team/bad"}
+    assert named <= told.keys() or levels < 10_000
     await idle(stage)
     await stage.until_released("slice")
     await stage.delete(RESOURCECLAIMS, "bad")
