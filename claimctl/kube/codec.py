@@ -6,6 +6,7 @@ A watch stream that falls silent is given up.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -193,13 +194,18 @@ def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> W
     raise LostEvent(method, path, message=f"unknown watch event type {event.type!r}")
 
 
+_PARTED = re.compile(rb'\s*{\s*"type"\s*:\s*"(\w+)"\s*,\s*"object"\s*:\s*(.*)}\s*', re.DOTALL)
+"""An event as servers write it. A split by brackets would take 0.4 s for the largest objects."""
+
+
 def _raw_line(line: bytes) -> _Line[msgspec.Raw]:
     try:
         return decode(line, _Line[msgspec.Raw])
     except TooDeep:
-        fields = dict(members(line))
-        type_ = decode(fields.get("type", b""), str)
-        return _Line(type=type_, object=fields.get("object", msgspec.Raw()))
+        parted = _PARTED.fullmatch(line)
+        if parted is None:
+            raise
+        return _Line(type=parted[1].decode(), object=msgspec.Raw(parted[2]))
 
 
 def _change(resource: Resource[T], type_: EventType, raw: msgspec.Raw) -> WatchEvent[T]:

@@ -13,7 +13,7 @@ import pytest
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.codec import WatchEvent, decode_page, watch_events
-from claimctl.kube.errors import UnreadableObject
+from claimctl.kube.errors import LostEvent, UnreadableObject
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nesting import TooDeep
@@ -122,6 +122,11 @@ def test_a_deep_object_is_one_event_of_its_watch(levels: int, nest: str, type_: 
     assert (deep.type, deep.resource_version) == (type_, "2")
     assert (deep.object is None) == (deep.unreadable is not None)
     assert levels < BEYOND or str(deep.unreadable) == "ResourceClaim ns/deep"
+
+
+def test_a_deep_line_that_is_no_event_is_lost() -> None:
+    with pytest.raises(LostEvent, match="the JSON is nested too deeply"):
+        events(f'{{"object":{nested(BEYOND, "lists")}}}')
 
 
 @nests
