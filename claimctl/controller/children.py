@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 from claimctl.controller.caches.kinds import KindState
 from claimctl.kube.client import Client
@@ -69,15 +67,9 @@ def _is_orphan(child: CustomWorkload, claim: str) -> bool:
     """Whether the object has no controller and names the claim, wherever its pod template is."""
     if not claim or child.metadata.controller() is not None or not bytes(child.spec):
         return False
-    return _names(msgspec.json.decode(child.spec), claim)
-
-
-def _names(value: Any, claim: str) -> bool:
-    if isinstance(value, dict):
-        return value.get("resourceClaimName") == claim or any(
-            _names(part, claim) for part in value.values()
-        )
-    return isinstance(value, list) and any(_names(part, claim) for part in value)
+    # not decoded: others may nest a spec as deeply as they like
+    named = rb'"resourceClaimName"\s*:\s*"%b"' % re.escape(claim).encode()
+    return re.search(named, bytes(child.spec)) is not None
 
 
 def _rule(states: Mapping[Kind, KindState], kind: Kind) -> Rule | None:

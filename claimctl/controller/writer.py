@@ -27,6 +27,7 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import decode, merge_diff, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
+from claimctl.wire.nesting import MOST_LEVELS, depth
 from claimctl.wire.reservations import (
     FINALIZER,
     MANAGED_LABEL,
@@ -158,8 +159,10 @@ def claim_body(
     The reservation owns the claim, without blocking a foreground deletion.
 
     Raises:
-        msgspec.ValidationError: the template's spec is not an object.
+        msgspec.ValidationError: the template's spec is not an object, or nested too deeply.
     """
+    if depth(bytes(template.spec.spec)) > MOST_LEVELS:
+        raise msgspec.ValidationError(f"spec.spec is nested more than {MOST_LEVELS} levels deep")
     spec: dict[str, Any] = decode(template.spec.spec, dict[str, Any])
     if reserved_for is not None:
         spec["reservedFor"] = to_plain(reserved_for)

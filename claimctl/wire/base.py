@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from claimctl.wire.nesting import TooDeep
 from claimctl.wire.nulls import without_nulls
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def decode(data: Body | str | msgspec.Raw, type_: type[T], *, nulls: bool = True
 
     Raises:
         msgspec.ValidationError: the JSON does not have the shape of ``type_``.
-        msgspec.DecodeError: the bytes are not JSON.
+        msgspec.DecodeError: the bytes are not JSON; ``TooDeep`` if they are nested too deeply.
     """
     decoder: msgspec.json.Decoder[T] = _decoder(type_)
     try:
@@ -99,6 +100,8 @@ def _without_nulls(
             error = other
     if isinstance(error, msgspec.ValidationError):
         raise error
+    if isinstance(error, RecursionError):
+        raise TooDeep("the JSON is nested too deeply") from error
     # msgspec accepts these two types without a check.
     raise msgspec.DecodeError(f"not JSON: {error}") from error
 

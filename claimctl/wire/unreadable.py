@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
 from claimctl.wire.base import decode
+from claimctl.wire.nesting import TooDeep, members
 from claimctl.wire.resources import Resource
 
 T = TypeVar("T")
@@ -36,14 +37,17 @@ class Unreadable:
     @classmethod
     def of(cls, resource: Resource[Any], raw: bytes, problem: str) -> Unreadable:
         """Read as many fields of the metadata as possible."""
-        meta = members(members(raw).get("metadata"))
+        meta = _NULL
+        with suppress(msgspec.MsgspecError):
+            meta = _member(raw, "metadata")
+        part = cls(resource, problem, raw=bytes(meta))
         return cls(
             resource=resource,
             problem=" ".join(problem.split()),
-            namespace=_text(meta.get("namespace")),
-            name=_text(meta.get("name")),
-            uid=_text(meta.get("uid")),
-            resource_version=_text(meta.get("resourceVersion")),
+            namespace=part.read("namespace", str, "") or "",
+            name=part.read("name", str, "") or "",
+            uid=part.read("uid", str, "") or "",
+            resource_version=part.read("resourceVersion", str, "") or "",
             raw=raw,
         )
 
@@ -65,7 +69,7 @@ class Unreadable:
         raw = msgspec.Raw(self.raw)
         try:
             for name in path.split("."):
-                raw = decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
+                raw = _member(raw, name)
                 if bytes(raw) == b"null":
                     return absent
             return decode(raw, type_)
@@ -84,16 +88,9 @@ class Unreadable:
         return f"{self} cannot be read: {self.problem}"
 
 
-def members(raw: bytes | msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
-    """The members of a JSON object, each undecoded; empty if ``raw`` is no JSON object."""
+def _member(raw: bytes | msgspec.Raw, name: str) -> msgspec.Raw:
+    """A member of a JSON object, undecoded; null if it is absent. Raises MsgspecError."""
     try:
-        return msgspec.json.decode(raw or b"{}", type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-
-
-def _text(raw: msgspec.Raw | None) -> str:
-    try:
-        return msgspec.json.decode(raw or b'""', type=str)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
+        return decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
+    except TooDeep:
+        return next((value for key, value in members(bytes(raw)) if key == name), _NULL)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 from kube_in_process.options import Preset
+from structlog.testing import capture_logs
 
+from claimctl.commands.claims.explanation import explain
+from claimctl.commands.claims.get_work import ClaimsWanted, gather
+from claimctl.commands.doctor.bundle import Bundle, read
+from claimctl.commands.doctor.cluster_checks import findings
+from claimctl.commands.doctor.examination import examine
+from claimctl.kube.client import Client
+from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -118,6 +126,69 @@ async def test_everything_else_is_reserved_and_released(stage: Stage, first: boo
     await stage.delete(DEPLOYMENTS, "other")
     await stage.until_released("piece", within=90)
     assert await stage.allocated("bad")
+
+
+@pytest.mark.core
+@options
+@pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
+@pytest.mark.parametrize("levels", [1500, 10_000])
+async def test_deep_objects_stop_nobody_else(stage: Stage, first: bool, levels: int) -> None:
+    """One object of each kind is nested as deeply as an API server takes it."""
+    await template(stage)
+    transport = Spoiling(stage.connect())
+    if not first:
+        await stage.started(transport=transport)
+    for resource in (PODS, REPLICASETS, DEPLOYMENTS, RESOURCECLAIMS, CLAIMRESERVATIONS):
+        transport.deepen(resource.plural, "bad", levels)
+    with capture_logs() as logs:
+        await stage.create(CLAIMRESERVATIONS, manifests.reservation("bad", claim="bad"))
+        await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
+        await stage.create(DEPLOYMENTS, manifests.deployment("bad", 1, "bad"))
+        if first:
+            await stage.started(transport=transport)
+        began = stage.clock.monotonic()
+        await held(stage)
+        took = stage.clock.monotonic() - began
+    # as long as without the deep objects; a group of pods is made first
+    most = 6.1 if stage.site.dialect is Preset.POD_GROUPS else 1.1
+    assert stage.cluster is None or took < most
+    told = {line["object"]: line["problem"] for line in logs if "cannot be read" in line["event"]}
+    assert set(told.values()) <= {"the JSON is nested too deeply"}
+    # 1,500 levels are few for Python 3.13
+    named = {"ResourceClaim team/bad", "ClaimReservation team/bad", "Deployment team/bad"}
+    assert named <= told.keys() or levels < 10_000
+    await idle(stage)
+    await stage.until_released("slice")
+    await stage.delete(RESOURCECLAIMS, "bad")
+
+
+@options
+async def test_commands_show_the_neighbours_of_a_deep_claim(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await template(stage)
+    transport = Spoiling(stage.connect())
+    await stage.started(transport=transport)
+    transport.deepen("resourceclaims", "bad", 10_000)
+    await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
+    await held(stage)
+    client = Client(transport, stage.clock)
+    shown = await gather(client, ClaimsWanted(""))
+    assert [view.name for view in shown] == ["slice"]
+    problem = "ResourceClaim team/bad cannot be read: the JSON is nested too deeply"
+    assert f"warning: {problem}" in capsys.readouterr().err
+    told = await explain(client, "team", "slice", stage.clock.now())
+    assert told.view.name == "slice"
+    with pytest.raises(UnreadableObject, match=problem):
+        await explain(client, "team", "bad", stage.clock.now())
+    found = findings((await examine(client, stage.clock)).observed)
+    (bad,) = [each for each in found if each.check == "unreadable-objects"]
+    assert bad.message.startswith(problem)
+    bundle = Bundle()
+    async for _ in read(client, "", bundle):
+        pass
+    assert "name: slice" in bundle.files["objects/resourceclaims.yaml"]
+    assert problem in bundle.problems
 
 
 NODES_ANYWHERE = Resource("", "v1", "nodes", "Node", ObjectHeader, namespaced=False)

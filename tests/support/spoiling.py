@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,9 +25,14 @@ class Spoiling:
     inner: Transport
     bad: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """The field to spoil, by resource and prefix of the name."""
+    nested: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By resource and prefix of the name: how deep a further field of the spec is nested."""
 
     def spoil(self, plural: str, name: str, *path: str) -> None:
         self.bad[plural, name] = path or GENERATION
+
+    def deepen(self, plural: str, name: str, levels: int) -> None:
+        self.nested[plural, name] = levels
 
     def mend(self, plural: str, name: str) -> None:
         del self.bad[plural, name]
@@ -35,7 +41,7 @@ class Spoiling:
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
         response = await self.inner.send(method, path, query, headers, body)
-        plurals = {plural for plural, _ in self.bad} & set(path.split("/"))
+        plurals = {plural for plural, _ in (*self.bad, *self.nested)} & set(path.split("/"))
         if not plurals and "watch" not in dict(query):
             return response
         stream = self._lines if "watch" in dict(query) else self._whole
@@ -45,19 +51,31 @@ class Spoiling:
         async for line in lines(body):
             event = json.loads(line)
             self._look_at(path, event.get("object"))
-            yield json.dumps(event).encode() + b"\n"
+            yield _encoded(event) + b"\n"
 
     async def _whole(self, path: str, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         answer = json.loads(b"".join([chunk async for chunk in body]))
         for item in answer["items"] or () if "items" in answer else (answer,):
             self._look_at(path, item)
-        yield json.dumps(answer).encode()
+        yield _encoded(answer)
 
     def _look_at(self, path: str, item: Any) -> None:
         name = item.get("metadata", {}).get("name", "")
         for (plural, beginning), field_ in self.bad.items():
             if plural in path.split("/") and name and name.startswith(beginning):
                 _put(item, field_)
+        for (plural, beginning), levels in self.nested.items():
+            if plural in path.split("/") and name and name.startswith(beginning):
+                item["spec"] = {**(item.get("spec") or {}), "nested": f"<{levels} levels>"}
+
+
+def _encoded(answer: Any) -> bytes:
+    """JSON, with brackets in the places of ``deepen``: Python's encoder cannot nest them."""
+    return re.sub(
+        rb'"<(\d+) levels>"',
+        lambda found: b"[" * int(found[1]) + b"]" * int(found[1]),
+        json.dumps(answer).encode(),
+    )
 
 
 def _put(item: dict[str, Any], path: tuple[str, ...]) -> None:

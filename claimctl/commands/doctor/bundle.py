@@ -6,16 +6,20 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import yaml
 
 from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.doctor.account import SELECTOR, account_of
 from claimctl.commands.doctor.scrubbing import scrubbed
 from claimctl.kube.client import Client
+from claimctl.kube.codec import raw_page
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.wire import resources as wire
+from claimctl.wire.base import decode
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
+from claimctl.wire.unreadable import Unreadable
 
 LOG_LINES = 5000
 _DEVICE_CLASSES = Resource(
@@ -62,18 +66,28 @@ async def _objects(client: Client, namespace: str, resource: Resource[Any], bund
     place = namespace if resource.namespaced and resource is not wire.LEASES else ""
     path = client.served(resource).path(place)
     try:
-        listing = await client.get_document(path, dict[str, Any])
+        items = raw_page(await client.get_raw(path)).items or ()
     except NotFound:
         return
-    except KubeError as error:
-        bundle.problems.append(str(error))
+    except (KubeError, msgspec.MsgspecError) as error:
+        bundle.problems.append(f"{resource.plural}: {error}")
         return
-    items = [scrubbed(item, resource.plural) for item in listing.get("items") or ()]
-    if resource is wire.LEASES:
-        items = [item for item in items if "claimctl" in item["metadata"]["name"]]
-    if items:
-        text = yaml.safe_dump(items, sort_keys=False, allow_unicode=True)
+    shown = filter(None, (_text(resource, bytes(item), bundle) for item in items))
+    if text := "".join(shown):
         bundle.files[f"objects/{resource.plural}.yaml"] = text
+
+
+def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
+    """The object as an entry of a list in YAML; '' if the report has no use for it."""
+    try:
+        item = scrubbed(decode(raw, dict[str, Any]), resource.plural)
+        if resource is wire.LEASES and "claimctl" not in item["metadata"]["name"]:
+            return ""
+        return str(yaml.safe_dump([item], sort_keys=False, allow_unicode=True))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        problem = "too deep for YAML" if isinstance(error, RecursionError) else str(error)
+        bundle.problems.append(Unreadable.of(resource, raw, problem).describe())
+        return ""
 
 
 async def _logs(client: Client, bundle: Bundle) -> None:

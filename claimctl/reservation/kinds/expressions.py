@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from claimctl.wire.nesting import MOST_LEVELS
 from claimctl.wire.workload_kinds import LONGEST_EXPRESSION
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 DEEPEST_MACRO = 2
 """How many macros may be inside each other: the time grows with this power of a list's length."""
 DEEPEST_BRACKET = 50
+TOO_DEEP = f"the workload is nested more than {MOST_LEVELS} levels deep"
 _LITERAL = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 _TOKEN = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(|[(\[{]|[)\]}]")
 
@@ -106,15 +108,24 @@ def _check_size(source: str) -> None:
 
 
 def subject_of(document: Any) -> dict[str, Any]:
-    """A Kubernetes object as expressions see it."""
-    plain = _without_nulls(document) if isinstance(document, dict) else {}
+    """A Kubernetes object as expressions see it.
+
+    Raises:
+        ExpressionError: it is nested more than ``MOST_LEVELS`` deep.
+    """
+    plain = _without_nulls(document, MOST_LEVELS) if isinstance(document, dict) else {}
     return {"metadata": {}, "spec": {}, "status": {}} | plain
 
 
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+def _without_nulls(value: Any, levels: int) -> Any:
+    if not isinstance(value, dict | list):
+        return value
+    if levels == 0:
+        raise ExpressionError(TOO_DEEP)
+    if isinstance(value, list):
+        return [_without_nulls(part, levels - 1) for part in value]
+    parts = value.items()
+    return {key: _without_nulls(part, levels - 1) for key, part in parts if part is not None}
 
 
 def reads_status(source: str) -> bool:

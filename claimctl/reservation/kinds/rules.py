@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from claimctl.reservation.kinds.expressions import (
+    TOO_DEEP,
     ExpressionError,
     compiled,
     reads_status,
@@ -92,7 +93,10 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     While the status belongs to an earlier generation of the spec, no expression that reads the
     status is true: the controller of the workload has not seen the present spec.
     """
-    subject = subject_of(msgspec.json.decode(document))
+    try:
+        subject = subject_of(msgspec.json.decode(document))
+    except (ExpressionError, RecursionError):
+        return Verdict(idle=None, ended=None, problem=TOO_DEEP)
     behind = _is_behind(subject)
     problems: list[str] = []
     ended = _answer(rule.ended, "ended", subject, behind, problems)

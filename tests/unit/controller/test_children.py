@@ -62,3 +62,13 @@ async def test_an_orphan_counts_if_the_workload_is_gone_and_it_names_the_claim()
     await job(client, "of-another", "u-other", claim="slice")
     assert await left(client) == ()
     assert await left(client, orphans_with="slice") == ("Job orphan",)
+
+
+async def test_children_may_be_nested_deeply() -> None:
+    """So deep that the decoder reads them, and a function of Python's that calls itself fails."""
+    server = Server.started("ml")
+    for name, owner, claim in (("a", "u-root", ""), ("b", "", "slice"), ("c", "", "slic")):
+        await job(server.client, name, owner, claim, suspend=True)
+    server.spoiling.deepen("jobs", "", 800)
+    # their rule says nothing about them, so they may make pods
+    assert await left(server.client, orphans_with="slice") == ("Job a", "Job b")

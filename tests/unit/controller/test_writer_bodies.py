@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.writer import (
@@ -10,6 +11,7 @@ from claimctl.controller.writer import (
     finalizers_patch,
     status_patch,
 )
+from claimctl.wire.base import encode_as_go
 from claimctl.wire.claims import ResourceClaimTemplate, ResourceClaimTemplateSpec
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.reservations import (
@@ -90,3 +92,14 @@ def test_a_claim_is_made_as_its_template_says_and_belongs_to_the_reservation() -
         },
     }
     assert "reservedFor" not in claim_body(reservation(), template, None)["spec"]
+
+
+@pytest.mark.parametrize("levels", [99, 100, 900, 10_000])
+def test_no_claim_is_made_of_a_template_that_is_nested_too_deeply(levels: int) -> None:
+    spec = b'{"devices":%b1%b}' % (b"[" * levels, b"]" * levels)
+    template = ResourceClaimTemplate(spec=ResourceClaimTemplateSpec(spec=msgspec.Raw(spec)))
+    if levels == 99:
+        assert encode_as_go(claim_body(reservation(), template, None))
+    else:
+        with pytest.raises(msgspec.ValidationError, match="more than 100 levels deep"):
+            claim_body(reservation(), template, None)

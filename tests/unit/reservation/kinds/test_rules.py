@@ -43,6 +43,21 @@ def test_what_cannot_be_answered_is_said_with_its_field() -> None:
     )
 
 
+@pytest.mark.parametrize("levels", [98, 99, 500, 2000, 10_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_a_rule_says_nothing_about_a_workload_that_is_nested_too_deeply(
+    levels: int, opening: str, closing: str
+) -> None:
+    spec = f'{{"suspend":true,"x":{opening * levels}1{closing * levels}}}'
+    for rule in (PHASE, Rule("x.io", "Thing", "things")):
+        verdict = judge(rule, f'{{"spec":{spec},"status":{{"phase":""}}}}'.encode())
+        if levels == 98:
+            assert verdict.ended is False
+        else:
+            problem = "the workload is nested more than 100 levels deep"
+            assert verdict == Verdict(None, None, problem=problem)
+
+
 def test_a_number_of_pods_that_is_none_is_unknown() -> None:
     for pods in (-1, True, "3", 1.5, None):
         assert said({"suspend": False, "pods": pods}, {"phase": ""}).pods is None
