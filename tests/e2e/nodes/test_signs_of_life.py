@@ -179,7 +179,7 @@ async def test_a_device_is_free_two_renewals_after_the_time_that_a_kubelet_needs
             held, now = await still_allocated(stage), stage.clock.monotonic()
             took |= {each: now - ended[each] for each in ended.keys() - held - took.keys()}
             first, last = (took.get(claim_of(pod), now - begin) for pod in pods)
-            assert first < most
+            assert first < most, f"renewals every {leases.pauses(living.name)} s"
             assert last < most + RESTARTED_SECONDS + RESTART_SECONDS + STARTING_SECONDS
             await stage.site.look_again()
         pauses = leases.pauses(living.name)
