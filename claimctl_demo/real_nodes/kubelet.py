@@ -39,14 +39,15 @@ class Kubelet:
 
     def switch(self, gates: Mapping[str, bool]) -> None:
         """Set feature gates; the kubelet reads them when it starts."""
-        self.configure(featureGates={**self._configuration()["featureGates"], **gates})
+        self.configure(featureGates={**self.settings()["featureGates"], **gates})
 
     def configure(self, **settings: object) -> None:
         """Change fields of its configuration; the kubelet reads them when it starts."""
-        written = json.dumps({**self._configuration(), **settings})
+        written = json.dumps({**self.settings(), **settings})
         (self.home / _CONFIG).write_text(written)
 
-    def _configuration(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
+        """The fields of its configuration."""
         return dict(json.loads((self.home / _CONFIG).read_text()))
 
 

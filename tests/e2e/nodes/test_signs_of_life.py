@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
@@ -11,8 +15,17 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.release_work import ReleaseWanted, state_off
+from claimctl.reservation.users.ghosts import WORK_SECONDS, longest_pause
+from claimctl.wire.coordination import renewed_at
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, REPLICASETS, RESOURCECLAIMS
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    LEASES,
+    REPLICASETS,
+    RESOURCECLAIMS,
+)
+from claimctl_demo.real_nodes.cluster import NodeCluster
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import hold_deaf_pods, machines, make_deaf, until_unprepared
@@ -23,23 +36,33 @@ LIVING_SECONDS = 35.0
 MOST_SECONDS = LIVING_SECONDS + OWN_GRACE
 RESTARTED_SECONDS = 60.0
 FEW, MANY = 20, 100
+RESTART_SECONDS = 1.0
+STARTING_SECONDS = 4.0
+"""How long a kubelet may take until it renews its Lease first."""
 STOPPED_SECONDS = LIVING_SECONDS + OWN_GRACE + 8.0
 
 
-async def hold_deaf_workloads(stage: Stage, count: int) -> list[Pod]:
-    """Hold a claim for each of some Deployments of one pod, which ignores SIGTERM."""
+async def hold_deaf_workloads(stage: Stage, nodes: Sequence[str]) -> list[Pod]:
+    """Hold a claim for each of some Deployments of one pod, which ignores SIGTERM.
+
+    Args:
+        nodes: the node of each pod; '' is any.
+    """
     await stage.started()
+    count = len(nodes)
     names = [f"train-{number}" for number in range(count)]
-    for name in names:
+    for name, node in zip(names, nodes, strict=True):
         await stage.create(RESOURCECLAIMS, manifests.claim(name))
         body = make_deaf(manifests.deployment(name, claim=name), OWN_GRACE)
+        if node:
+            body["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
         await stage.create(DEPLOYMENTS, body)
         held = manifests.reservation(name, workload=name, claim=name)
         await stage.create(CLAIMRESERVATIONS, held)
     await stage.until_running(count)
     for name in names:
         await stage.until_condition("Reserved", "True", "Reserved", name=name)
-    return list(await stage.running())
+    return sorted(await stage.running(), key=claim_of)
 
 
 def claim_of(pod: Pod) -> str:
@@ -81,7 +104,7 @@ async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_s
     stage: Stage, count: int
 ) -> None:
     """The witness of devices says that each was unprepared before."""
-    ended = await end_by_force(stage, await hold_deaf_workloads(stage, count))
+    ended = await end_by_force(stage, await hold_deaf_workloads(stage, [""] * count))
     took: dict[str, float] = {}
     while len(took) < count:
         held, now = await still_allocated(stage), stage.clock.monotonic()
@@ -90,6 +113,83 @@ async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_s
         assert not late, f"{len(late)} of {count} claims are not free in time"
         await stage.site.look_again()
     print(f"{count} devices: free {min(took.values()):.1f} to {max(took.values()):.1f} s after")
+
+
+@asynccontextmanager
+async def kubelets_with(stage: Stage, **settings: object) -> AsyncIterator[None]:
+    """Restart the kubelets with other settings, and at the end with the usual ones."""
+    cluster = machines(stage).cluster
+    usual = [node.kubelet.settings() for node in cluster.nodes]
+    try:
+        await _restart(cluster, [settings] * cluster.count)
+        yield
+    finally:
+        await _restart(cluster, usual)
+
+
+async def _restart(cluster: NodeCluster, settings: Sequence[Mapping[str, object]]) -> None:
+    for node, wanted in zip(cluster.nodes, settings, strict=True):
+        node.kill_kubelet()
+        node.kubelet.configure(**wanted)
+        node.start_kubelet()
+    await asyncio.to_thread(cluster.wait_until_ready)
+
+
+@dataclass
+class Leases:
+    """The renewals of the nodes' Leases, by the clocks of the nodes."""
+
+    stage: Stage
+    renewed: dict[str, list[datetime]] = field(default_factory=dict)
+
+    async def look(self) -> None:
+        for lease in (await self.stage.client.list(LEASES, "kube-node-lease")).items:
+            known = self.renewed.setdefault(lease.metadata.name, [])
+            if known[-1:] != [at := renewed_at(lease)]:
+                known.append(at)
+
+    def pauses(self, node: str) -> list[float]:
+        """Seconds between the renewals of a node that were seen."""
+        return [(later - at).total_seconds() for at, later in pairwise(self.renewed[node])]
+
+
+@pytest.mark.alone
+@pytest.mark.long
+@pytest.mark.parametrize(("lease", "reported"), [(40, "4s"), (40, "2s"), (8, "2s")])
+async def test_a_device_is_free_two_renewals_after_the_time_that_a_kubelet_needs(
+    stage: Stage, lease: int, reported: str
+) -> None:
+    """How often a kubelet reports the status of its node changes nothing.
+
+    The kubelet of the other node is restarted before it has ended its pod: a minute more.
+    """
+    settings = {"nodeLeaseDurationSeconds": lease, "nodeStatusUpdateFrequency": reported}
+    async with kubelets_with(stage, **settings):
+        living, restarted = machines(stage).cluster.nodes
+        pods = await hold_deaf_workloads(stage, [living.name, restarted.name])
+        ended = await end_by_force(stage, pods)
+        restarted.kill_kubelet()
+        begin = stage.clock.monotonic()
+        await stage.clock.sleep(RESTART_SECONDS)
+        restarted.start_kubelet()
+        leases, took = Leases(stage), dict[str, float]()
+        most = WORK_SECONDS + OWN_GRACE + 2 * longest_pause(lease / 4)
+        while len(took) < len(ended):
+            await leases.look()
+            held, now = await still_allocated(stage), stage.clock.monotonic()
+            took |= {each: now - ended[each] for each in ended.keys() - held - took.keys()}
+            first, last = (took.get(claim_of(pod), now - begin) for pod in pods)
+            assert first < most, f"renewals every {leases.pauses(living.name)} s"
+            assert last < most + RESTARTED_SECONDS + RESTART_SECONDS + STARTING_SECONDS
+            await stage.site.look_again()
+        pauses = leases.pauses(living.name)
+        print(
+            f"Lease of {lease} s: free {first:.1f} s after (at most {most:.1f} s), and "
+            f"{last:.1f} s where the kubelet was restarted; renewals every {min(pauses):.2f} to "
+            f"{max(pauses):.2f} s, and after the restart {leases.pauses(restarted.name)[0]:.2f} s"
+        )
+        assert lease / 4 * 0.99 < min(pauses)
+        assert max(pauses) < longest_pause(lease / 4)
 
 
 async def lose_with_a_ghost(stage: Stage) -> str:
