@@ -36,7 +36,7 @@ from claimctl.reservation.facts.pods import (
     is_done,
     is_finished,
 )
-from claimctl.reservation.facts.references import FEW_ENTRIES, groups_in, is_pod, is_pod_group
+from claimctl.reservation.facts.references import FEW_ENTRIES, groups_in, is_pod_group
 from claimctl.reservation.facts.workloads import observe, own_annotations, verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import HasMetadata
@@ -307,14 +307,23 @@ class Triggers:
                 self._seen.pod_beside(key, claim, pod)
 
     def _leaves(self, change: Change[Pod], keys: Iterable[ClaimKey]) -> bool:
-        """Whether the pod begins to leave a list that has no hold: a late hold has to join it
-        before kube-controller-manager removes the pod."""
+        """Whether the pod begins to leave a list that belongs to pods alone: a late hold has to
+        join it before kube-controller-manager removes the pod."""
         old, new = change.old, change.new
         if new is None or not new.metadata.deleting or (old is not None and old.metadata.deleting):
             return False
         claims = (self._caches.claims.get(key.name, key.namespace) for key in keys)
-        lists = [claim.status.reserved_for for claim in claims if claim is not None]
-        return any(len(entries) <= FEW_ENTRIES and all(map(is_pod, entries)) for entries in lists)
+        return any(claim is not None and self._wants_one_pod(claim) for claim in claims)
+
+    def _wants_one_pod(self, claim: ResourceClaim) -> bool:
+        devices = {
+            device.name
+            for piece in self._caches.slices_of(claim)
+            for device in piece.spec.devices or ()
+            if device.is_for_one_pod
+        }
+        for_one_pod = any(each.device in devices for each in claim.devices)
+        return for_one_pod or self._seen.drivers.want_one_pod(claim)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)

@@ -82,7 +82,7 @@ def assemble(
         return add_if_wanted
 
     caches = Caches(client, clock, rng)
-    observations = Observations(clock)
+    observations = Observations(clock, rules.one_pod_drivers)
     investigator = Investigator(client, caches.pods, caches.kinds)
     knowledge = Knowledge(caches, observations, investigator, clock, rules)
     events = EventRecorder(client, clock, COMPONENT, settings.identity)

@@ -41,8 +41,9 @@ REMEMBERED_PODS = 10_000
 
 
 class DriversSeen:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, one_pod_drivers: frozenset[str] = frozenset()) -> None:
         self._clock = clock
+        self._one_pod_drivers = one_pod_drivers
         self._since: LRUCache[str, float] = LRUCache(REMEMBERED_PODS)
         """By UID of a pod: when it was first seen without devices as the only pod beside a hold."""
         self._start: set[str] = set()
@@ -55,6 +56,10 @@ class DriversSeen:
     def refusing(self) -> frozenset[str]:
         """The drivers that refuse a claim with a hold."""
         return frozenset(self._refuse)
+
+    def want_one_pod(self, claim: ResourceClaim) -> bool:
+        """Whether a driver of the claim wants the list for a pod alone, as far as that is known."""
+        return bool(_drivers(claim) & (self._one_pod_drivers | self._refuse))
 
     def observe(self, claim: ResourceClaim, pod: Pod, *, alone: bool) -> None:
         """Note a version of a pod that names the claim.

@@ -52,13 +52,13 @@ REMEMBERED = 10_000
 
 
 class Observations:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, one_pod_drivers: frozenset[str] = frozenset()) -> None:
         self.boots = BootIds()
         self.kubelets = Kubelets(clock)
         self.ghosts = GhostLedger(clock, self.boots, self.kubelets)
         self.claims = Memories(clock)
         self.arrivals = PodArrivals(clock)
-        self.drivers = DriversSeen(clock)
+        self.drivers = DriversSeen(clock, one_pod_drivers)
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.gone_workloads: TTLCache[WorkloadKey, None] = TTLCache(
