@@ -322,7 +322,7 @@ class Triggers:
             for device in piece.spec.devices or ()
             if device.is_for_one_pod
         }
-        for_one_pod = any(each.device in devices for each in claim.devices)
+        for_one_pod = any(result.device in devices for result in claim.devices)
         return for_one_pod or self._seen.drivers.want_one_pod(claim)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
