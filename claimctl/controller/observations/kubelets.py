@@ -1,8 +1,8 @@
 """Signs of life of kubelets: the renewals of their Leases, and the rhythm of these.
 
 A kubelet renews its Lease four times in the Lease's duration, and when it starts. So a start, and
-the end of a pause, break the rhythm. Reports of the Node's status tell nothing: a kubelet makes
-them as often as it is told to.
+the end of a pause, break the rhythm. Reports of the Node's status tell nothing: a setting of the
+kubelet says how often it makes them (``nodeStatusUpdateFrequency``).
 
 No clock of a node is compared with ours: a rhythm is a matter of the node's clock alone. A renewal
 counts as made when a read showed the Lease without it at the latest, so it is never taken for
