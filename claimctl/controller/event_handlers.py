@@ -30,6 +30,7 @@ from claimctl.controller.observations.observations import (
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
+from claimctl.reservation.facts.devices import is_for_one_pod, judge
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -316,14 +317,8 @@ class Triggers:
         return any(claim is not None and self._wants_one_pod(claim) for claim in claims)
 
     def _wants_one_pod(self, claim: ResourceClaim) -> bool:
-        devices = {
-            device.name
-            for piece in self._caches.slices_of(claim)
-            for device in piece.spec.devices or ()
-            if device.is_for_one_pod
-        }
-        for_one_pod = any(result.device in devices for result in claim.devices)
-        return for_one_pod or self._seen.drivers.want_one_pod(claim)
+        devices = judge(claim.devices, self._caches.slices_of(claim))
+        return is_for_one_pod(devices) or self._seen.drivers.want_one_pod(claim)
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)

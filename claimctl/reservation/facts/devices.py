@@ -71,6 +71,11 @@ def judge(
         yield JudgedDevice(result, device, taint, bool(gone), not pool)
 
 
+def is_for_one_pod(devices: Iterable[JudgedDevice]) -> bool:
+    """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
+    return any(judged.device and judged.device.is_for_one_pod for judged in devices)
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """Why no pod should be brought to the claim's devices any more."""

@@ -14,6 +14,7 @@ from claimctl.reservation.facts.devices import (
     GONE_SECONDS,
     JudgedDevice,
     Loss,
+    is_for_one_pod,
     judge,
 )
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
@@ -281,11 +282,6 @@ class Snapshot:
                 losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
         return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
-    @property
-    def is_for_one_pod(self) -> bool:
-        """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
-        return any(judged.device and judged.device.is_for_one_pod for judged in self.devices)
-
     @cached_property
     def late(self) -> Reason | None:
         """Why the list belongs to the pods, so that a hold stands in it only while the last pod
@@ -293,7 +289,7 @@ class Snapshot:
         if self.claim is None or not self.lists_each_pod or self.group_listed:
             return None
         drivers = {device.driver for device in self.claim.devices}
-        if drivers & self.rules.one_pod_drivers or self.is_for_one_pod:
+        if drivers & self.rules.one_pod_drivers or is_for_one_pod(self.devices):
             return Reason.HELD_BETWEEN_PODS
         return Reason.DRIVER_REFUSES_HOLD if drivers & self.rules.refusing_drivers else None
 
