@@ -15,6 +15,12 @@ class Taint(Wire, frozen=True, kw_only=True):
     value: str = ""
     effect: str = ""
 
+    @property
+    def text(self) -> str:
+        """As kubectl writes it: key=value:effect, or key:effect."""
+        value = f"={self.value}" if self.value else ""
+        return f"{self.key}{value}:{self.effect}"
+
 
 class Toleration(Wire, frozen=True, kw_only=True):
     """A toleration: of a pod for nodes, or of a claim's request for devices."""

@@ -55,8 +55,7 @@ def _published(judged: JudgedDevice) -> Iterator[str]:
     """The taints that do not keep the claim's pods away: ``whereabouts`` has the others."""
     result = judged.result
     for taint in judged.device.all_taints if judged.device is not None else ():
-        text = f"{taint.key}={taint.value}" if taint.value else taint.key
-        text = f"driver {result.driver} taints it with {text}:{taint.effect}"
+        text = f"driver {result.driver} taints it with {taint.text}"
         if any(tolerates(toleration, taint) for toleration in result.tolerations):
             yield f"{text}, and the claim's request tolerates that"
         elif taint.effect not in BLOCKING_EFFECTS:

@@ -112,12 +112,11 @@ def _of_devices(view: ClaimView, places: Places) -> Iterator[Obstruction]:
 
 
 def _tainted(judged: JudgedDevice, taint: Taint) -> str:
-    named = f"{taint.key}={taint.value}" if taint.value else taint.key
     effect = "no new allocation gets it"
     if taint.effect == NO_EXECUTE:
         effect = "kube-controller-manager evicts its pods (DRADeviceTaints)"
     return (
-        f"driver {judged.result.driver} taints it with {named}:{taint.effect}, and the claim's "
+        f"driver {judged.result.driver} taints it with {taint.text}, and the claim's "
         f"request does not tolerate that: {effect}"
     )
 

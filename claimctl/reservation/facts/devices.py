@@ -44,8 +44,7 @@ class JudgedDevice:
     def __str__(self) -> str:
         said = "is not published any more" if self.gone else "is published"
         if self.taint is not None:
-            value = f"={self.taint.value}" if self.taint.value else ""
-            said = f"has the taint {self.taint.key}{value}:{self.taint.effect}"
+            said = f"has the taint {self.taint.text}"
         driver, pool, device = self.key
         return f"device {device} of pool {pool} (driver {driver}) {said}"
 
