@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
-from claimctl.kube.client import PAGE, Client
+from claimctl.kube.client import Client
 from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.retry import Backoff, Failures
 from claimctl.telemetry.face import Metric
@@ -44,6 +44,8 @@ _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
 """Deadline of a request for a version of the past."""
+_FIRST_PAGE = 50
+"""The objects of the first page, before the client knows how large they are."""
 _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or that brought an event, resets the count of failures."""
 
@@ -120,7 +122,7 @@ class Informer(Generic[T]):
         self._probing = asyncio.Lock()
         self._expected: dict[float, asyncio.Task[None]] = {}
         self._failures = Failures(_BACKOFF, _AWAY)
-        self._page_size = PAGE
+        self._page_size = _FIRST_PAGE
 
     @property
     def version(self) -> str:
@@ -285,7 +287,7 @@ class Informer(Generic[T]):
             except Gone as error:
                 # the version of the watch or a page token expired; in the latter case, the next
                 # list is read in one piece, without tokens
-                self._page_size = PAGE if self._version else 0
+                self._page_size = _FIRST_PAGE if self._version else 0
                 self._version = ""
                 await self._pause(error)
             except LostEvent as error:
@@ -314,9 +316,10 @@ class Informer(Generic[T]):
             async for page in pages:
                 relist.add(page)
                 version = page.resource_version
+                del page  # or else it would be in memory beside the next one
         relist.end()
         self._version = version
-        self._page_size = PAGE
+        self._page_size = _FIRST_PAGE
         for handler in self._on_list:
             handler(self._reached, version)
         self._reached = version

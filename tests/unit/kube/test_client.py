@@ -79,7 +79,7 @@ def test_a_list_gathers_all_pages_of_a_quorum_read() -> None:
     assert found.resource_version == "9"
     assert [request.query for request in server.requests] == [
         {"labelSelector": "x=y", "limit": "1"},
-        {"labelSelector": "x=y", "limit": "1", "continue": "t1"},
+        {"labelSelector": "x=y", "limit": "4", "continue": "t1"},
     ]
 
 
@@ -93,7 +93,7 @@ def test_only_the_first_page_of_an_earlier_state_names_its_version() -> None:
     assert ask(server, names) == ["a", "b"]
     assert [request.query for request in server.requests] == [
         {"limit": "1", "resourceVersion": "9", "resourceVersionMatch": "Exact"},
-        {"limit": "1", "continue": "t1"},
+        {"limit": "4", "continue": "t1"},
     ]
 
 

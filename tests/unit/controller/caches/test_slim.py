@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 
-from claimctl.controller.caches.informers import owning
+from claimctl.controller.caches.slim import slim_claim
 from claimctl.kube.codec import decode_page
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -21,7 +21,7 @@ def page() -> bytes:
 
 
 def kept() -> ResourceClaim:
-    return owning(decode_page(RESOURCECLAIMS, page()).items[0])
+    return slim_claim(decode_page(RESOURCECLAIMS, page()).items[0])
 
 
 def test_a_kept_claim_does_not_keep_the_page_it_came_in() -> None:
