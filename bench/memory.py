@@ -1,10 +1,11 @@
 """How much memory foreign bytes cost the caches of a controller, and how long they take.
 
 A server in this process makes fat objects while they are read: nothing is stored, so the process
-has little but the caches. They list ``--objects`` of each kind that users write, each with a foreign
-annotation of ``--size`` bytes. Then they follow changes of these objects, and pods that name
-``--names`` claims each and are made and deleted, until ``--gigabytes`` have passed. Memory is the
-resident memory of the process, imports included: at most until the lists are there, and at the end.
+has little but the caches. They list ``--objects`` of each kind that users write, each with a
+foreign annotation of ``--size`` bytes. Then they follow changes of these objects, and pods that
+name ``--names`` claims each and are made and deleted, until ``--gigabytes`` have passed. Memory is
+the resident memory of the process, imports included: at most until the lists are there, and at the
+end.
 ``python -m bench memory [--objects N] [--size BYTES] [--names N] [--gigabytes N]``.
 """
 
@@ -138,7 +139,7 @@ async def _nothing() -> None:
 
 
 async def passed(load: Load, listed: Callable[[], None]) -> Caches:
-    """Let all bytes pass caches, and return these. ``listed`` is called when all lists are there."""
+    """Let all bytes pass caches, and return these; call ``listed`` when all lists are there."""
     server, clock = FatServer(load), LoopClock()
     caches = Caches(Client(server, clock, rng=Random(1)), clock, Random(1))
     caches.kinds.follow(KindState(Rule("example.com", "Widget", "widgets"), FOLLOWED))
@@ -163,9 +164,7 @@ def resident(field: str = "VmRSS") -> float:
 def _measured(load: Load, pipe: multiprocessing.connection.Connection) -> None:
     began = time.monotonic()
     start: list[float] = []
-    asyncio.run(
-        passed(load, lambda: start.extend((time.monotonic() - began, resident("VmHWM"))))
-    )
+    asyncio.run(passed(load, lambda: start.extend((time.monotonic() - began, resident("VmHWM")))))
     pipe.send((*start, resident(), resident("VmHWM")))
 
 

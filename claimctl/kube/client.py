@@ -433,9 +433,7 @@ class Client:
         self, resource: Resource[T], namespace: str, query: Query, most_bytes: int = MOST_BYTES
     ) -> tuple[Listing[T], int]:
         """One page of a list, and the bytes of its JSON."""
-        call = replace(
-            self._call("GET", resource, namespace, query=query), most_bytes=most_bytes
-        )
+        call = replace(self._call("GET", resource, namespace, query=query), most_bytes=most_bytes)
         body = await self._sender.send(call)
         try:
             return decode_page(resource, body), len(body)

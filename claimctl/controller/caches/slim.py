@@ -23,7 +23,7 @@ from claimctl.wire.claims import (
     ResourceClaim,
     ResourceSlice,
 )
-from claimctl.wire.meta import HasMetadata, ManagedFieldsEntry, ObjectHeader, ObjectMeta
+from claimctl.wire.meta import ManagedFieldsEntry, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import MANAGED_LABEL
@@ -147,9 +147,7 @@ def _reports(devices: msgspec.Raw) -> msgspec.Raw:
 def slim_workload(workload: W) -> W:
     """The workload with the claims and the PodGroup of its pod template."""
     given = workload.spec.template.spec
-    kept = PodSpec(
-        resource_claims=given.resource_claims, scheduling_group=given.scheduling_group
-    )
+    kept = PodSpec(resource_claims=given.resource_claims, scheduling_group=given.scheduling_group)
     spec = replace(workload.spec, template=PodTemplateSpec(spec=kept))
     return replace(workload, metadata=slim_meta(workload.metadata), spec=spec)
 
