@@ -131,13 +131,36 @@ def test_a_deep_line_that_is_no_event_is_lost() -> None:
 
 @nests
 def test_an_unreadable_object_tells_what_it_can(nest: str) -> None:
-    deep = nested(BEYOND, nest)
-    raw = f'{{"a":{deep},"metadata":{{"name":"x","a":{deep},"uid":"u"}},"spec":{{"b":"c"}}}}'
+    deep = nested(2000, nest)
+    raw = f'{{"a":{deep},"metadata":{{"a":{deep},"uid":"u","name":"x"}},"spec":{{"nodeName":"n"}}}}'
     unread = Unreadable.of(RESOURCECLAIMS, raw.encode(), "deep")
     assert (unread.name, unread.uid, unread.namespace) == ("x", "u", "")
-    assert unread.read("spec.b", str, "") == "c"
-    assert unread.read("spec.d", str, "none") == "none"
-    assert unread.read("a", list[int], []) is None
+    assert unread.read("spec.nodeName", str, "") == "n"
+    assert unread.read("spec.resourceClaimName", str, "none") == "none"
+    assert len(unread.raw) < 100
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("5", '"text"', "[]", '{"nodeName":5}', '{"nodeName":["n"]}'),
+        f'{{"nodeName":"{"n" * 100_000}"}}',
+        f'{{"nodeName":"n","text":"{"x" * 70_000}","free":{nested(BEYOND, "objects")}}}',
+        '{"nodeName":',
+    ],
+)
+def test_what_cannot_be_read_is_not_taken_for_absent(spec: str) -> None:
+    raw = f'{{"metadata":{{"uid":"u","name":"x"}},"spec":{spec}}}'
+    unread = Unreadable.of(RESOURCECLAIMS, raw.encode(), "wrong")
+    assert unread.read("spec.nodeName", str, "") is None
+    assert len(unread.raw) < 100
+
+
+def test_a_member_with_a_strange_name_hides_no_other() -> None:
+    deep = nested(BEYOND, "lists")
+    meta = '"metadata":{"namespace":"ns","name":"x","uid":"u"}'
+    raw = f'{{"metadata:":5,"a\\"metadata":5,"deep":{deep},{meta}}}'
+    assert str(Unreadable.of(RESOURCECLAIMS, raw.encode(), "deep")) == "ResourceClaim ns/x"
 
 
 async def test_a_deep_object_that_is_read_alone_is_named() -> None:
