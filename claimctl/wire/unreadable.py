@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ import msgspec
 
 from claimctl.wire.base import decode, encode
 from claimctl.wire.meta import HasMetadata
-from claimctl.wire.nesting import TooDeep, members
+from claimctl.wire.nesting import members
 from claimctl.wire.resources import Resource
 
 T = TypeVar("T")
@@ -128,12 +128,20 @@ class Unreadable:
         return f"{self} cannot be read: {self.problem}"
 
 
+def _members(raw: bytes | msgspec.Raw) -> Iterable[tuple[str, msgspec.Raw]]:
+    """The members of a JSON object, undecoded, also where a part is nested too deeply or is no
+    JSON. Raises MsgspecError."""
+    try:
+        return decode(raw, dict[str, msgspec.Raw]).items()
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return members(bytes(raw))
+
+
 def _member(raw: bytes | msgspec.Raw, name: str) -> msgspec.Raw:
     """A member of a JSON object, undecoded; null if it is absent. Raises MsgspecError."""
-    try:
-        return decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
-    except TooDeep:
-        return next((value for key, value in members(bytes(raw)) if key == name), _NULL)
+    return next((value for key, value in _members(raw) if key == name), _NULL)
 
 
 def _kept(raw: bytes | msgspec.Raw, wanted: Fields) -> msgspec.Raw:
@@ -142,12 +150,9 @@ def _kept(raw: bytes | msgspec.Raw, wanted: Fields) -> msgspec.Raw:
     if not wanted or data == b"null":
         return msgspec.Raw(data) if len(data) <= _MOST_BYTES else _UNKNOWN
     try:
-        fields = decode(data, dict[str, msgspec.Raw])
-    except TooDeep:
-        fields = dict(members(data)) if len(data) <= _MOST_BYTES else None
+        large = len(data) > _MOST_BYTES
+        found = decode(data, dict[str, msgspec.Raw]).items() if large else _members(data)
+        parts = {name: _kept(value, wanted[name]) for name, value in found if name in wanted}
     except msgspec.MsgspecError:
-        fields = None
-    if fields is None:
         return _UNKNOWN
-    parts = {name: _kept(fields[name], below) for name, below in wanted.items() if name in fields}
     return msgspec.Raw(encode(parts))

@@ -19,6 +19,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nesting import TooDeep
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
+from tests.support import extremes
 from tests.support.wire_server import Reply, WireServer, thing
 
 BEYOND = 10_000
@@ -173,3 +174,28 @@ async def test_a_deep_object_that_is_read_alone_is_named() -> None:
 def test_the_error_says_what_is_wrong(null: str) -> None:
     with pytest.raises(TooDeep, match="the JSON is nested too deeply"):
         decode(f'{{{null}"x":{nested(BEYOND, "lists")}}}', ResourceClaim)
+
+
+@pytest.mark.parametrize("text", extremes.NO_TEXTS)
+@pytest.mark.parametrize("at", [0, 1, 2], ids=["first", "middle", "last"])
+def test_an_object_that_is_not_json_leaves_its_page_as_it_is(text: str, at: int) -> None:
+    bad = f'{{"metadata":{{"namespace":"ns","name":"bad","uid":"u","x":{text}}},"spec":{{}}}}'
+    items = [claim("a"), claim("b")]
+    items.insert(at, bad)
+    body = page(*items).decode().encode("latin-1")
+    found = decode_page(RESOURCECLAIMS, body)
+    names = [each.metadata.name for each in found.items]
+    assert [name for name in names if name != "bad"] == ["a", "b"]
+    assert [str(each) for each in found.unreadable] == ["ResourceClaim ns/bad"] * (3 - len(names))
+    assert len(names) == (3 if text == '"\xff"' else 2)
+
+
+@pytest.mark.parametrize("text", extremes.NO_TEXTS)
+def test_an_object_that_is_not_json_is_one_event_of_its_watch(text: str) -> None:
+    bad = f'{{"metadata":{{"namespace":"ns","name":"bad","uid":"u","x":{text}}},"spec":{{}}}}'
+    first, middle, last = events(
+        *(f'{{"type":"ADDED","object":{each}}}' for each in (claim("a"), bad, claim("b")))
+    )
+    assert first.object is not None
+    assert last.object is not None
+    assert middle.object is not None or str(middle.unreadable) == "ResourceClaim ns/bad"
