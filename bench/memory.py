@@ -27,6 +27,7 @@ from claimctl.controller.caches.kinds import KindState
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.kinds.rules import Rule
+from claimctl.telemetry.logs import Level, configure
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Query, Response
 from claimctl.wire.workloads import CustomWorkload
@@ -162,6 +163,7 @@ def resident(field: str = "VmRSS") -> float:
 
 
 def _measured(load: Load, pipe: multiprocessing.connection.Connection) -> None:
+    configure(level=Level.ERROR)
     began = time.monotonic()
     start: list[float] = []
     asyncio.run(passed(load, lambda: start.extend((time.monotonic() - began, resident("VmHWM")))))

@@ -327,6 +327,7 @@ class Informer(Generic[T]):
                 version = page.resource_version
                 del page  # or else it would be in memory beside the next one
         relist.end()
+        self._report_bytes()
         self._version = version
         self._page_size = _FIRST_PAGE
         for handler in self._on_list:
@@ -349,6 +350,7 @@ class Informer(Generic[T]):
                 async for event in stream:
                     self._failures.clear()
                     self._cache.apply(event)
+                    self._report_bytes()
                     self._version = self._reached = event.resource_version or self._version
         finally:
             # also after an error: the pauses of a kind without events must not grow each time
@@ -383,6 +385,10 @@ class Informer(Generic[T]):
     def _report_broken(self, value: int) -> None:
         labels = {"resource": self.resource.plural}
         self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
+
+    def _report_bytes(self) -> None:
+        labels = {"resource": self.resource.plural}
+        self._client.telemetry.gauge(Metric.CACHE_BYTES, self._cache.index.bytes, labels)
 
     def _report(self, key: Key, old: T | None, new: T | None, relist: bool) -> None:
         change = Change(self.resource, *key, old, new, relist)

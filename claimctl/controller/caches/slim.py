@@ -38,7 +38,7 @@ MOST_BYTES = 32 * 1024
 and its spec. A pod can name about 250 claims. Statuses are written by components."""
 
 
-class TooLarge(ValueError):
+class TooLarge(msgspec.ValidationError):
     """The object has more of what claimctl reads than a cache keeps."""
 
 
