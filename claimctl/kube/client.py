@@ -473,7 +473,7 @@ class Client:
 
 def _next_limit(limit: int, count: int, size: int) -> int:
     """The objects of the next page, after one of so many objects and bytes."""
-    fitting = _PAGE_BYTES * count // max(size, 1)
+    fitting = _PAGE_BYTES * max(count, 1) // max(size, 1)
     return max(1, min(fitting, limit * _LARGER, _MOST_OBJECTS))
 
 

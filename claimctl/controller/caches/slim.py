@@ -76,7 +76,7 @@ def slim_meta(meta: M) -> M:
 
 def slim_node(node: Node) -> Node:
     """The node. Node selectors read its labels."""
-    return replace(node, metadata=replace(node.metadata, annotations=None))
+    return replace(node, metadata=replace(node.metadata, generate_name="", annotations=None))
 
 
 def slim_claim(claim: ResourceClaim) -> ResourceClaim:
