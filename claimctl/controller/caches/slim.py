@@ -105,7 +105,7 @@ def _writers(
         if entry.subresource != "status":
             continue
         try:
-            written = wanted & decode(entry.fields_v1, _Fields).status.reserved_for.keys()
+            written = wanted & decode(entry.fields_v1, _WrittenKeys).status.reserved_for.keys()
         except msgspec.DecodeError:
             continue
         if written:
@@ -114,12 +114,12 @@ def _writers(
     return tuple(slimmed)
 
 
-class _StatusFields(msgspec.Struct):
+class _ListKeys(msgspec.Struct):
     reserved_for: dict[str, msgspec.Raw] = msgspec.field(name="f:reservedFor", default={})
 
 
-class _Fields(msgspec.Struct):
-    status: _StatusFields = msgspec.field(name="f:status", default_factory=_StatusFields)
+class _WrittenKeys(msgspec.Struct):
+    status: _ListKeys = msgspec.field(name="f:status", default_factory=_ListKeys)
 
 
 def _reports(devices: msgspec.Raw) -> msgspec.Raw:

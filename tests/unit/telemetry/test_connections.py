@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from trustme import CA
 
 from claimctl.telemetry import connections, health
-from claimctl.telemetry.connections import MOST_CONNECTIONS
+from claimctl.telemetry.connections import MOST_CONNECTIONS, Connections
 from claimctl.telemetry.health import Certificate, HealthServer, Probes
 
 LOCAL = "127.0.0.1:0"
@@ -39,8 +39,8 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def ask(url: str, **options: ssl.SSLContext) -> int:
-    async with aiohttp.ClientSession() as session, session.get(url, **options) as answer:
+async def ask(url: str, trust: ssl.SSLContext | bool = True) -> int:
+    async with aiohttp.ClientSession() as session, session.get(url, ssl=trust) as answer:
         return answer.status
 
 
@@ -99,12 +99,11 @@ async def test_probes_are_answered_beside_any_number_of_idle_connections(
         issued.private_key_pem.write_to_path(tmp_path / "key")
         certificate = Certificate(tmp_path / "crt", tmp_path / "key")
     trust = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-    options = {"ssl": trust} if secure else {}
     async with HealthServer(Probes(), LOCAL, certificate) as server:
         before = open_files()
         with ExitStack() as stack:
             await occupy(server, MANY, stack)
-            assert await ask(f"{server.url}/healthz", **options) == 200
+            assert await ask(f"{server.url}/healthz", trust) == 200
             assert open_files() - before <= MANY + MOST_CONNECTIONS + 5
 
 
@@ -137,20 +136,50 @@ async def request(connection: Streams) -> None:
 
 
 @pytest.mark.real_time(30)
-async def test_who_does_not_read_the_metrics_neither_delays_a_probe_nor_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.2)
+async def test_who_does_not_read_the_metrics_does_not_delay_a_probe() -> None:
     registry = CollectorRegistry()
     Gauge("long", "x" * 10_000_000, registry=registry)
     async with connecting(Probes(metrics=registry)) as (server, connect):
-        lazy = [await connect() for _ in range(MOST_CONNECTIONS)]
-        for _, writer in lazy:
+        for _ in range(MOST_CONNECTIONS):
+            _, writer = await connect()
             writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
         assert await ask(f"{server.url}/healthz") == 200
-        for reader, _ in lazy:
-            with suppress(ConnectionError):
-                assert not (await reader.read()).endswith(b"long 0.0\n")
+
+
+class Answering(asyncio.Protocol):
+    """Answers the first bytes with more than the kernel takes."""
+
+    def __init__(self, server: list[Connections]) -> None:
+        self._server = server
+        self.lost = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._server[0].asked(self)
+        self._transport.write(b"x" * 50_000_000)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.set()
+
+
+@pytest.mark.real_time(30)
+async def test_who_does_not_read_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.05)
+    servers: list[Connections] = []
+    inner = Answering(servers)
+    servers.append(Connections(lambda: inner))
+    server = await asyncio.get_running_loop().create_server(servers[0], "127.0.0.1", 0)
+    async with server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"ask")
+        await inner.lost.wait()
+        assert len(servers[0]) == 0
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 @pytest.mark.real_time(30)
