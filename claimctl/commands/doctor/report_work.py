@@ -9,11 +9,10 @@ import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import typer
-
 from claimctl.cli.documents import plain
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.output import print_table
+from claimctl.cli.printer import print_lines, say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.commands.claims import explain_text, get_work
@@ -34,7 +33,7 @@ async def report(session: Session, file: Path) -> int:
     """Write the bundle of the session's namespace; the exit code."""
     bundle = await gathered(session, session.namespace)
     write(file, bundle)
-    typer.echo(f"{file}: {len(bundle.files)} files; look through it before you send it")
+    print_lines(f"{file}: {len(bundle.files)} files; look through it before you send it")
     return 0
 
 
@@ -46,8 +45,7 @@ async def gathered(session: Session, namespace: str) -> Bundle:
             line.say(f"reads {step} ...")
         async for step in read(session.client, namespace, bundle):
             line.say(f"reads {step} ...")
-    for problem in bundle.problems:
-        typer.echo(f"warning: {problem}", err=True)
+    say(*(f"warning: {problem}" for problem in bundle.problems))
     bundle.files["problems.txt"] = "\n".join(bundle.problems) + "\n"
     return bundle
 

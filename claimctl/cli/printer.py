@@ -1,0 +1,32 @@
+"""The way out of a process: every text that a command prints passes ``print_lines``.
+
+A text may come from anybody who can write to the cluster. It cannot steer a terminal or begin a
+line of its own, since a line is made ``visible`` here. What a command breaks into lines, it passes
+as lines. Ruff refuses other ways of printing in claimctl (T201 and TID251).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from claimctl.text import visible
+
+
+def print_lines(*lines: str, out: TextIO | None = None) -> None:
+    """Print lines on stdout, or on ``out``."""
+    target = sys.stdout if out is None else out
+    target.write("".join(f"{visible(line)}\n" for line in lines))
+    target.flush()
+
+
+def print_whole(text: str) -> None:
+    """Print a text with line breaks of its own on stdout: a picture, a document, a script. Who
+    wrote the text has quoted what is foreign in it."""
+    print_lines(*text.removesuffix("\n").split("\n"))
+
+
+def say(*lines: str) -> None:
+    """Print lines on stderr, beside what the command prints. A closed stderr hears nothing."""
+    if sys.stderr is not None:
+        print_lines(*lines, out=sys.stderr)
