@@ -71,6 +71,8 @@ STATUS = {
             {
                 "metadata": META,
                 "spec": {
+                    "metadata": META,
+                    "parts": [{"deep": {"metadata": META}}],
                     "spec": {
                         "devices": {
                             "config": [{"opaque": {"driver": "d", "parameters": {"a": [SECRET]}}}]
