@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
 from random import Random
+from typing import Any
+
+from kube_in_process.seams import HttpResponse
+
+from claimctl.wire.seams import Query, Response, Transport
 
 SIGNS = (
     *("\x1b[2J\x1b[H", "\x1b]52;c;cm0gLXJmIC8=\x07", "\x1b[31m", "\x9b2J", "\x9d0;title\x9c"),
@@ -39,3 +47,68 @@ def obeyed(text: str) -> set[str]:
 def forged_lines(text: str) -> list[str]:
     """The lines that begin with what a tenant wrote."""
     return [line for line in text.split("\n") if line.startswith(FORGED)]
+
+
+class Hostile:
+    """A Transport that appends ``TEXT`` to every text that it passes on, but for what the API
+    server checks or computes: names, times, enumerations, numbers. Old versions are gone, so that
+    a timeline is made from objects and Events."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if "watch" in dict(query):
+            gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": TEXT}
+            return HttpResponse(410, {"content-type": "application/json"}, _once(gone))
+        response = await self._inner.send(method, path, query, headers, body)
+        if path.count("/") < 3 or path.startswith("/openapi"):
+            return response
+        text = b"".join([chunk async for chunk in response.body])
+        try:
+            answer = spoiled(json.loads(text))
+        except ValueError:
+            answer = f"{text.decode()}{TEXT}"
+        kept = {key: value for key, value in response.headers.items() if key != "content-length"}
+        return HttpResponse(response.status, kept, _once(answer), response.close)
+
+
+async def _once(answer: Any) -> AsyncIterator[bytes]:
+    yield json.dumps(answer).encode()
+
+
+KNOWN_OWNER = "web"
+"""The owners whose names begin so keep their kinds: something can be done about their pods."""
+CHECKED = {
+    *("apiVersion", "kind", "name", "namespace", "generateName", "uid", "resourceVersion"),
+    *("finalizers", "labels", "matchLabels", "continue", "nodeName", "values", "manager"),
+    *("phase", "status", "type", "action", "operation", "subresource", "conditionType"),
+    *("retentionPolicy", "allocationMode", "restartPolicy", "operator", "effect", "step", "state"),
+    *("resource", "apiGroup", "group", "version", "plural", "groupVersion", "scope", "verbs"),
+    *("resourceClaimName", "resourceClaimTemplateName", "schedulerName", "podGroupName"),
+    *("replicas", "capacity", "allocatable", "requests", "limits", "resources", "preferences"),
+    *("standing", "component", "feature", "podTemplateHash", "openAPIV3Schema", "data"),
+}
+"""Fields whose values the API server, its admission or a CRD checks; also all below them."""
+_NO_TEXT = re.compile(r"[\d.:TZ+-]*|.*/v\d\w*", re.ASCII)
+"""Numbers and times, and versions of APIs."""
+
+
+def spoiled(value: Any, key: str = "") -> Any:
+    """A value of an object with all its free texts hostile."""
+    if isinstance(value, list):
+        return [spoiled(part, key) for part in value]
+    if isinstance(value, dict):
+        if key == "ownerReferences" and not value["name"].startswith(KNOWN_OWNER):
+            # the API server checks neither
+            return {**value, "kind": value["kind"] + TEXT, "name": value["name"] + TEXT}
+        return {
+            name: part if name in CHECKED and isinstance(part, str | list) else spoiled(part, name)
+            for name, part in value.items()
+            if name != "managedFields"
+        }
+    if isinstance(value, str) and not _NO_TEXT.fullmatch(value):
+        return value + TEXT
+    return value

@@ -77,7 +77,7 @@ STATUS = {
                         "devices": {
                             "config": [{"opaque": {"driver": "d", "parameters": {"a": [SECRET]}}}]
                         }
-                    }
+                    },
                 },
             },
         ),
