@@ -84,8 +84,8 @@ def test_a_terminal_gets_no_colors_but_claimctls(
     color: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAIMCTL_COLOR", color)
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    out = Terminal()
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
     cells = ("1", "\x1b[31mred", TEXT)
     print_table(Table(columns("A", "B", "C", text="C"), rows=(cells,)), out=out, width=80)
     with progress(TEXT, live=True) as line:
@@ -93,7 +93,7 @@ def test_a_terminal_gets_no_colors_but_claimctls(
         line.count(TEXT, 1, 2)
     assert "\x1b[31m" not in out.getvalue()
     assert forged_lines(out.getvalue()) == []
-    said = sys.stderr.getvalue()
+    said = err.getvalue()
     assert forged_lines(said) == []
     assert "\x1b[2J" not in said
     assert "\x1b]52" not in said

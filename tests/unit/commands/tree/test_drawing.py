@@ -70,7 +70,8 @@ def read_dot(text: str) -> Drawn:
                 assert name not in drawn.vertices
                 drawn.vertices[name] = shape, tuple(_of_dot(label))
             case [source, "->", target, "[", "label", "=", label, "]"]:
-                drawn.edges.append((source, *_of_dot(label), target))
+                (text,) = _of_dot(label)
+                drawn.edges.append((source, text, target))
             case _:
                 raise AssertionError(statement)
     return drawn
@@ -126,7 +127,10 @@ def shapes(drawn: Drawn) -> tuple[object, ...]:
     return form, drawn.edges
 
 
-READERS = {drawing.mermaid: read_mermaid, drawing.dot: read_dot}
+READERS: dict[Callable[[Graph], str], Callable[[str], Drawn]] = {
+    drawing.mermaid: read_mermaid,
+    drawing.dot: read_dot,
+}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
