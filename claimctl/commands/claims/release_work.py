@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
+from claimctl.cli.printer import print_lines, say
 from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
@@ -143,16 +142,15 @@ async def until_free(
             async with asyncio.timeout(limit or None):
                 await _free(session, asked, line)
     except TimeoutError:
-        typer.echo(
+        say(
             f"{name} is still allocated after {limit:g} s; {_stays(view)}, or see "
-            f"`claimctl explain {view.name} -n {view.namespace}`",
-            err=True,
+            f"`claimctl explain {view.name} -n {view.namespace}`"
         )
         return ExitCode.FINDINGS
     except asyncio.CancelledError:  # Ctrl-C
-        typer.echo(_stays(view), err=True)
+        say(_stays(view))
         raise
-    typer.echo(f"{name} is released", err=err)
+    (say if err else print_lines)(f"{name} is released")
     return ExitCode.OK
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import yaml
 
+from claimctl.cli.output import as_yaml
+from claimctl.cli.printer import as_lines
 from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.doctor.account import SELECTOR, account_of
 from claimctl.commands.doctor.scrubbing import scrubbed
@@ -83,7 +84,7 @@ def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
         item = scrubbed(decode(raw, dict[str, Any]), resource.plural)
         if resource is wire.LEASES and "claimctl" not in item["metadata"]["name"]:
             return ""
-        return str(yaml.safe_dump([item], sort_keys=False, allow_unicode=True))
+        return as_yaml([item])
     except (msgspec.MsgspecError, RecursionError) as error:
         problem = "too deep for YAML" if isinstance(error, RecursionError) else str(error)
         bundle.problems.append(Unreadable.of(resource, raw, problem).describe())
@@ -104,4 +105,5 @@ async def _logs(client: Client, bundle: Bundle) -> None:
                 if not query:
                     bundle.problems.append(f"log of {pod.metadata.name}: {error}")
                 continue
-            bundle.files[f"logs/{pod.metadata.name}.{file}"] = body.decode("utf-8", "replace")
+            lines = body.decode("utf-8", "replace").rstrip("\n").split("\n")
+            bundle.files[f"logs/{pod.metadata.name}.{file}"] = as_lines(lines)

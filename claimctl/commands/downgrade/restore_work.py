@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.output import render
+from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
@@ -29,7 +28,7 @@ def restore(access: Access, flags: PlanFlags) -> int:
 
     result = in_session(access, work)
     if result is None:
-        typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
+        say("There is no DowngradePlan, so there is nothing to restore.")
         return 0
     claims = concerned(result.status)
     render(flags.output, table(result, claims, "No reference is on record."), document(result))
@@ -93,4 +92,4 @@ def _conclude(result: PlanResult, claims: list[DowngradedClaim]) -> None:
         )
     elif result.by:
         line += "; the DowngradePlan is deleted"
-    typer.echo(line, err=True)
+    say(line)
