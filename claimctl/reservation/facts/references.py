@@ -18,7 +18,6 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
     TOMBSTONE_GROUP,
     TOMBSTONE_RESOURCE,
-    ClaimReservation,
     WorkloadRef,
 )
 
@@ -105,24 +104,6 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
                 keys = decode(entry.fields_v1, _Fields).status.reserved_for
                 uids.update(decode(k[2:].encode(), _Key).uid for k in keys if k.startswith("k:"))
     return frozenset(uids)
-
-
-def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """UIDs of claimctl's holds in the list that belong to none of these reservations: their own
-    are gone, or new, and another controller has seen them."""
-    refs = [reservation.spec.workload_ref for reservation in reservations]
-    named = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
-    # the resource of a kind without a shipped rule is not known here
-    unshipped = {(group, name) for group, resource, name in named if resource is None}
-    own = uids_written_by(claim)
-    return frozenset(
-        entry.uid
-        for entry in claim.status.reserved_for
-        if is_workload(entry)
-        and entry.uid in own
-        and (entry.api_group, entry.resource, entry.name) not in named
-        and (entry.api_group, entry.name) not in unshipped
-    )
 
 
 class _Key(msgspec.Struct):
