@@ -48,7 +48,9 @@ class CronJob(ObjectHeader, frozen=True, kw_only=True):
 CRONJOBS = wire.Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
 
 
-async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
+async def scan(
+    client: Client, clock: Clock, namespaces: Iterable[str], *, believing: bool = False
+) -> Scan:
     """Scan these namespaces; all of them, and what has no namespace, if there are none."""
     scope, tended = tuple(namespaces), await controller_runs(client, clock)
     workloads: list[AnnotatedWorkload] = []
@@ -73,7 +75,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         listing = await list_if_served(client, wire.PODGROUPS, namespace)
         groups += listing.items
         unreadable += listing.unreadable
-        scans.append(await scan_claims(client, clock, namespace))
+        scans.append(await scan_claims(client, clock, namespace, believing=believing))
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
     braked: Iterable[PodRef] = ()
