@@ -1,7 +1,10 @@
 """Entries of ``status.reservedFor``: their kinds, how to make them, and who wrote them.
 
 The key of an entry is its UID (``k:{"uid":"..."}``). So managedFields show which manager wrote
-which entry, even after writes of the scheduler and of kube-controller-manager (KCM).
+which entry, even after writes of the scheduler and of kube-controller-manager (KCM). Whoever may
+update the claim may write them, too. So they prove nothing about a hold (``assess.own_holds``), and
+decide only which pending pods claimctl lists ahead: such a pod runs nowhere, and what may still be
+bound by its entry has its time (``users.blockers``).
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ MANAGER = "claimctl"
 
 
 def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[str]:
-    """UIDs of the entries that the field manager wrote, by managedFields."""
+    """UIDs of the entries that the field manager wrote, as managedFields say."""
     uids: set[str] = set()
     for entry in claim.metadata.managed_fields:
         if entry.manager == manager and entry.subresource == "status":
