@@ -18,8 +18,8 @@ from claimctl.commands.orphans.judge import (
 )
 from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
-from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
+from claimctl.installation import LEASE_NAME
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason

@@ -152,7 +152,13 @@ class Uninstall:
     async def _scan(self) -> Scan:
         """Scan the cluster. The controller of our own ends when the last CRD is gone."""
         wanted = self._wanted
-        seen = await scan(self._client, self._clock, wanted.namespaces, believing=wanted.believing)
+        seen = await scan(
+            self._client,
+            self._clock,
+            wanted.namespaces,
+            lease_namespace=wanted.settings.lease_namespace,
+            believing=wanted.believing,
+        )
         if not seen.served and self._successor.running:
             await self._successor.close()
             return replace(seen, tended=False)
