@@ -113,7 +113,9 @@ async def test_doctor_lists_strangers_and_believes_none_of_them() -> None:
     }
     meta = {"name": "app", "namespace": "evil", "labels": labels}
     server.admin.create("deployments", {"metadata": meta, "spec": spec})
-    server.admin.patch("deployments", "evil", "app", {"status": {"readyReplicas": 3}}, "status")
+    server.admin.patch(
+        "deployments", "evil", "app", {"status": {"replicas": 3, "readyReplicas": 3}}, "status"
+    )
     found = await diagnosed(server)
     assert "claimctl-system/claimctl-controller is held by one" in the(found, "controller").message
     assert the(found, "controller").verdict is CheckVerdict.PROBLEM
