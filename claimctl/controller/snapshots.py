@@ -182,7 +182,6 @@ class Snapshots:
                 live=findings.live,
                 claim_read_for=findings.claim_read_for,
                 last_attempt=findings.claim_reads >= LIVE_ATTEMPTS,
-                held_for_another=findings.held_for_another,
             ),
             memory=memory,
         )

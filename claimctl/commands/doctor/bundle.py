@@ -10,9 +10,9 @@ import msgspec
 
 from claimctl.cli.output import as_yaml
 from claimctl.cli.printer import as_lines
-from claimctl.commands.claims.controller_health import INSTALLED
-from claimctl.commands.doctor.account import SELECTOR, account_of
+from claimctl.commands.doctor.account import SELECTOR
 from claimctl.commands.doctor.scrubbing import scrubbed
+from claimctl.installation import find_address
 from claimctl.kube.client import Client
 from claimctl.kube.codec import raw_page
 from claimctl.kube.errors import KubeError, NotFound
@@ -92,8 +92,7 @@ def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
 
 
 async def _logs(client: Client, bundle: Bundle) -> None:
-    account = await account_of(client)
-    place = account.namespace if account else INSTALLED
+    place = (await find_address(client)).namespace
     pods = await client.list(wire.PODS, place, label_selector=SELECTOR, partial=True)
     for pod in pods.items:
         path = wire.PODS.path(place, pod.metadata.name, "log")

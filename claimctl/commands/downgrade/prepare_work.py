@@ -20,6 +20,7 @@ from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.status import Report
+from claimctl.installation import controller_runs
 from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
@@ -78,7 +79,7 @@ def claim_name(text: str) -> ClaimName:
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
     """Write the plan. The controller carries it out, or this process if no controller runs."""
-    tended = await plans.controller_runs(session.client, session.clock)
+    tended = await controller_runs(session.client, session.clock)
     plan = await plans.begin(session.client, spec)
     return await carried_out(session, plan, None if tended else "")
 

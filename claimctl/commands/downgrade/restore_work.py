@@ -12,6 +12,7 @@ from claimctl.commands.downgrade.report import PlanResult, carried_out, document
 from claimctl.controller.dialect import DialectProbe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
+from claimctl.installation import controller_runs
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
@@ -57,7 +58,7 @@ async def carry_out(session: Session, parallelism: int | None) -> PlanResult | N
 async def _carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
     client = session.client
-    tended = await plans.controller_runs(client, session.clock)
+    tended = await controller_runs(client, session.clock)
     detection = None if tended else await DialectProbe(client).detect()
     plan = await plans.begin_restore(client, parallelism)
     if plan is None:

@@ -17,10 +17,13 @@ from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.wire.claims import Reference
 
 
-async def run(session: Session, times: WatchTimes, output: Output, *, write: bool) -> int:
+async def run(
+    session: Session, times: WatchTimes, output: Output, *, write: bool, believing: bool
+) -> int:
     """Find the orphans, free them if ``write``, and print the outcome of each claim."""
     with progress("looking for orphans") as line:
-        freeing = Reclaim(session.client, session.clock, session.namespace, times, line.say)
+        client, clock, namespace = session.client, session.clock, session.namespace
+        freeing = Reclaim(client, clock, namespace, times, line.say, believing=believing)
         candidates = await (freeing.run if write else freeing.preview)()
     shown = document(candidates, dry_run=not write)
     render(output, table(candidates, session.namespace), shown)

@@ -68,7 +68,7 @@ def scanned(
     on: ResourceClaim, *pods: Pod, reserved: bool = True, state: OwnerState = OwnerState.ALIVE
 ) -> ScannedClaim:
     live = LiveList("10", pods, frozenset(each.metadata.uid for each in pods))
-    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved)
+    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved, believing=True)
 
 
 def of(one: ClaimReservation, on: ScannedClaim | None = None, *, tended: bool = True) -> Scan:
@@ -383,3 +383,13 @@ def test_a_controller_that_runs_without_the_crds_has_to_stop(
 ) -> None:
     left = leftovers(Scan(NOW, served=served, tended=tended), TIMES)
     assert [each.reason for each in left] == ["ControllerRuns"] * blocks
+
+
+def test_a_hold_that_managed_fields_alone_call_claimctls_is_told_and_blocks_nothing() -> None:
+    """Whoever may update the claim may write them, and would keep claimctl installed for ever."""
+    on = replace(scanned(held(pod_ref("a")), running("a"), reserved=False), believing=False)
+    seen = Scan(NOW, claims=(on,))
+    assert leftovers(seen, TIMES) == ()
+    (note,) = notes(seen)
+    assert note.startswith("ResourceClaim train/slice stays held: managedFields alone call ")
+    assert note.endswith("add --believe-managed-fields")
