@@ -79,7 +79,7 @@ def counting(server: Server) -> list[str]:
         return await whole(method, path, *rest, **more)
 
     whole = server.spoiling.send
-    setattr(server.spoiling, "send", send)
+    server.spoiling.send = send
     return paths
 
 
@@ -94,7 +94,7 @@ async def test_owners_that_are_not_there_cost_few_requests() -> None:
     def remember(owner: Owner, above: OwnerReference | None) -> None:
         chains.known[owner.uid] = above
 
-    setattr(chains, "remember", remember)
+    chains.remember = remember
     for key in keys:
         climber.ask(key, reference(f"u-{key.name}", key.name), ("pod-a", "ml"))
         while (seconds := await climber.read(key)) is not None:
