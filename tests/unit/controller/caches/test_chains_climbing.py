@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from claimctl.controller.caches.chains import Chains, Climber, Owner, PodKey
 from claimctl.controller.keys import WorkloadKey
 from claimctl.wire.meta import OwnerReference
@@ -70,7 +72,7 @@ async def test_the_owner_of_an_owner() -> None:
     assert await climbed(climber, "u-earlier") is None
 
 
-def counting(server: Server) -> list[str]:
+def counting(server: Server, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of all requests from now on."""
     paths: list[str] = []
 
@@ -79,26 +81,27 @@ def counting(server: Server) -> list[str]:
         return await whole(method, path, *rest, **more)
 
     whole = server.spoiling.send
-    server.spoiling.send = send
+    monkeypatch.setattr(server.spoiling, "send", send)
     return paths
 
 
-async def test_owners_that_are_not_there_cost_few_requests() -> None:
+async def test_owners_that_are_not_there_cost_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that no object can have costs none, and is no error that is told again and again."""
     server, chains = Server.started("ml"), Noting()
     await server.client.create(DEFINITIONS, definition(GANGS))
-    climber, paths = Climber(server.client, chains), counting(server)
+    climber, paths = Climber(server.client, chains), counting(server, monkeypatch)
     names = [f"a/b{number}" for number in range(100)] + [f"gone-{number}" for number in range(100)]
     keys = [WorkloadKey("acme.example", "Gang", "ml", name) for name in names]
 
     def remember(owner: Owner, above: OwnerReference | None) -> None:
         chains.known[owner.uid] = above
 
-    chains.remember = remember
+    monkeypatch.setattr(chains, "remember", remember)
     for key in keys:
         climber.ask(key, reference(f"u-{key.name}", key.name), ("pod-a", "ml"))
-        while (seconds := await climber.read(key)) is not None:
+        if (seconds := await climber.read(key)) is not None:
             await asyncio.sleep(seconds)
+            assert await climber.read(key) is None
     assert chains.known == {f"u-{name}": None for name in names}
     objects = [path for path in paths if "/namespaces/" in path]
     assert not any("/b" in path.rpartition("gangs")[2] for path in objects)
@@ -106,9 +109,9 @@ async def test_owners_that_are_not_there_cost_few_requests() -> None:
     assert len(paths) - len(objects) <= 2 * 200
 
 
-async def test_nothing_is_read_for_pods_that_are_gone() -> None:
+async def test_nothing_is_read_for_pods_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     server, chains = Server.started("ml"), Noting()
-    climber, paths = Climber(server.client, chains), counting(server)
+    climber, paths = Climber(server.client, chains), counting(server, monkeypatch)
     climber.ask(KEY, reference("u"), ("pod-a", "ml"))
     chains.pods.clear()
     assert await climber.read(KEY) is None
