@@ -76,7 +76,7 @@ class Discovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._answers: dict[str, Any] = {}
-        self.since = client.clock.monotonic()
+        self.since = 0.0
         """The time on the client's clock before which no answer was given."""
 
     async def versions(self, group: str) -> tuple[str, ...]:
@@ -148,9 +148,11 @@ class Discovery:
     def renew(self) -> bool:
         """Ask again from now on: a server may begin or stop to serve a version at any time. False
         if the answers are too young for that."""
-        if self._client.clock.monotonic() - self.since < RENEW_SECONDS:
+        now = self._client.clock.monotonic()
+        if now - self.since < RENEW_SECONDS:
             return False
         self._answers.clear()
+        self.since = now
         return True
 
     async def has_scale(self, resource: Resource[Any]) -> bool:

@@ -38,7 +38,7 @@ PodKey = tuple[str, str]
 """Name and namespace."""
 
 
-class Owner(NamedTuple):
+class OwnerKey(NamedTuple):
     """A reference to an owner from within a namespace, whether or not the object exists."""
 
     namespace: str
@@ -48,17 +48,19 @@ class Owner(NamedTuple):
     uid: str
 
 
-def owner_in(namespace: str, reference: OwnerReference) -> Owner:
-    return Owner(namespace, group_of(reference), reference.kind, reference.name, reference.uid)
+def owner_in(namespace: str, reference: OwnerReference) -> OwnerKey:
+    return OwnerKey(namespace, group_of(reference), reference.kind, reference.name, reference.uid)
 
 
 class Chains:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._owners: SharedMemory[Owner, OwnerReference | None] = SharedMemory(REMEMBERED_OWNERS)
-        self._claims: SharedMemory[Owner, frozenset[str]] = SharedMemory(REMEMBERED_NAMES, len)
+        self._owners: SharedMemory[OwnerKey, OwnerReference | None] = SharedMemory(
+            REMEMBERED_OWNERS
+        )
+        self._claims: SharedMemory[OwnerKey, frozenset[str]] = SharedMemory(REMEMBERED_NAMES, len)
 
-    def remember(self, owner: Owner, above: OwnerReference | None) -> None:
+    def remember(self, owner: OwnerKey, above: OwnerReference | None) -> None:
         """Note the controller of an object, by a live read; None if it has none."""
         self._owners[owner] = above
 
@@ -73,7 +75,7 @@ class Chains:
             if len(known) <= MOST_CLAIMS and not names <= known:
                 self._claims[owner] = known.union(sorted(names - known)[: MOST_CLAIMS + 1])
 
-    def claims_of(self, owner: Owner) -> frozenset[str]:
+    def claims_of(self, owner: OwnerKey) -> frozenset[str]:
         """The claims that pods under the object named by resourceClaimName, as far as known."""
         return self._claims.get(owner, frozenset())
 
@@ -174,7 +176,7 @@ class Climber:
             return None
         reference, since = question.reference, question.since
         live = await read_object(self._client, self._discovery, reference, key.namespace)
-        if live is None and self._discovery.since < since:
+        if live is None and self._discovery.since < since and not self._discovery.renew():
             return RENEW_SECONDS
         above = live.metadata.controller() if live is not None else None
         self.chains.remember(owner_in(key.namespace, reference), above)

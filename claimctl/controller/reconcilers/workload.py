@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from claimctl.controller.caches.chains import Climber, Owner
+from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.events import version_of, warn
 from claimctl.controller.keys import WorkloadKey
@@ -93,7 +93,7 @@ class WorkloadReconciler:
         """Give the workload the reservations that its annotation asks for."""
         uid, by_pods = workload.metadata.uid, None
         if isinstance(workload, CustomWorkload):
-            owner = Owner(key.namespace, key.api_group, key.kind, key.name, uid)
+            owner = OwnerKey(key.namespace, key.api_group, key.kind, key.name, uid)
             by_pods = self._climber.chains.claims_of(owner)
         annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from claimctl.controller.caches.chains import Chains, Climber, Owner, PodKey
+from claimctl.controller.caches.chains import Chains, Climber, OwnerKey, PodKey
+from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.wire.meta import OwnerReference
 from tests.e2e.kinds import DEFINITIONS, GANGS, definition
@@ -24,7 +26,7 @@ class Noting(Chains):
         self.known: dict[str, OwnerReference | None] = {}
         self.pods = set(PODS)
 
-    def remember(self, owner: Owner, above: OwnerReference | None) -> None:
+    def remember(self, owner: OwnerKey, above: OwnerReference | None) -> None:
         assert owner[:4] == ("ml", *KEY[:2], "inner")
         self.known[owner.uid] = above
 
@@ -93,7 +95,7 @@ async def test_owners_that_are_not_there_cost_few_requests(monkeypatch: pytest.M
     names = [f"a/b{number}" for number in range(100)] + [f"gone-{number}" for number in range(100)]
     keys = [WorkloadKey("acme.example", "Gang", "ml", name) for name in names]
 
-    def remember(owner: Owner, above: OwnerReference | None) -> None:
+    def remember(owner: OwnerKey, above: OwnerReference | None) -> None:
         chains.known[owner.uid] = above
 
     monkeypatch.setattr(chains, "remember", remember)
@@ -118,3 +120,24 @@ async def test_nothing_is_read_for_pods_that_are_gone(monkeypatch: pytest.Monkey
     chains.pods.update(PODS)
     assert await climber.read(KEY) is None
     assert (chains.known, paths) == ({}, [])
+
+
+@pytest.mark.parametrize("name", ["gone", "a/b"])
+async def test_an_owner_of_a_kind_that_is_in_every_cluster_is_read_to_an_end(name: str) -> None:
+    server, chains = Server.started("ml"), Chains(cast(Caches, SimpleNamespace(pods=Anything())))
+    climber, key = Climber(server.client, chains), WorkloadKey("apps", "ReplicaSet", "ml", name)
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, uid="u")
+    await asyncio.sleep(60)
+    climber.ask(key, owner, ("pod-a", "ml"))
+    if (seconds := await climber.read(key)) is not None:
+        await asyncio.sleep(seconds)
+        assert await climber.read(key) is None
+    climber.resolved = pytest.fail
+    assert await climber.read(key) is None
+
+
+class Anything:
+    """A cache that has an object of every name."""
+
+    def get(self, name: str, namespace: str) -> str:
+        return name
