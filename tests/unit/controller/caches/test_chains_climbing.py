@@ -132,7 +132,7 @@ async def test_an_owner_of_a_kind_that_is_in_every_cluster_is_read_to_an_end(nam
     if (seconds := await climber.read(key)) is not None:
         await asyncio.sleep(seconds)
         assert await climber.read(key) is None
-    climber.resolved = pytest.fail
+    climber.resolved = lambda pods: pytest.fail(f"asked for twice: {pods}")
     assert await climber.read(key) is None
 
 
