@@ -98,7 +98,8 @@ class KindFollower:
             self._looks_left = {
                 kind: max(left - 1, 0)
                 for kind, left in self._looks_left.items()
-                if self._caches.kinds.states[kind].resource is None
+                if kind in self._caches.kinds.states
+                and self._caches.kinds.states[kind].resource is None
             }
             unread = any(self._looks_left.values()) or any(
                 self._caches.kinds.problem(kind) for kind in self._reserved()
@@ -113,9 +114,12 @@ class KindFollower:
             kind: await state_of(self._client, discovery, kind, rules, VERBS)
             for kind in self._wanted()
         }
-        gone = [kind for kind in kinds.states if kind not in states]
-        for kind in gone:
-            states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
+        for kind in [kind for kind in kinds.states if kind not in states]:
+            if kinds.states[kind].resource is None:
+                # nothing names the kind, and it has no cache
+                del kinds.states[kind]
+            else:
+                states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
         changed = False
         for kind, state in states.items():
             if kinds.states.get(kind) == state:
