@@ -32,7 +32,7 @@ Field = tuple[str, ...]
 
 
 class Unfit(Exception):
-    """An object is too large or nested too deeply for expressions, or not JSON. The text is one line."""
+    """An object is too large or too deep for expressions, or not JSON. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def subject_of(document: bytes, sources: Iterable[str]) -> Subject:
         plain = msgspec.json.decode(parts)
     except RecursionError:
         raise Unfit(TOO_DEEP) from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Unfit(f"the workload cannot be read: {error}") from None
     size = _Size()
     kept = size.add(plain, MOST_LEVELS) if isinstance(plain, dict) else {}
