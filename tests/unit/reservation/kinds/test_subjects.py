@@ -43,7 +43,7 @@ def test_the_fields_that_an_expression_reads(source: str, fields: set[Any]) -> N
 
 
 def test_an_object_without_parts_has_empty_ones() -> None:
-    empty = {"metadata": {}, "spec": {}, "status": {}}
+    empty: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
     for document in (b"{}", b"null", b"[]", b'{"spec":null}'):
         assert subject_of(document, ["self.spec.x", "self"]).document == empty
 
