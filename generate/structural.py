@@ -29,8 +29,8 @@ from msgspec.inspect import (
 )
 
 from claimctl.wire.limits import PRESENCE
+from claimctl.wire.mending import takes_null
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.nulls import takes_null
 
 Json = dict[str, Any]
 

@@ -24,10 +24,9 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.wire.base import decode, merge_diff, to_plain
+from claimctl.wire.base import decode_plain, merge_diff, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
-from claimctl.wire.nesting import MOST_LEVELS, depth
 from claimctl.wire.reservations import (
     FINALIZER,
     MANAGED_LABEL,
@@ -110,7 +109,7 @@ class Writer:
             raise TemplateMissing(f"ResourceClaimTemplate {name} does not exist") from error
         try:
             body = claim_body(reservation, template, write.reserved_for)
-        except msgspec.ValidationError as error:
+        except msgspec.DecodeError as error:
             path = RESOURCECLAIMTEMPLATES.path(namespace, name)
             unread = Unreadable(RESOURCECLAIMTEMPLATES, str(error), namespace, name)
             raise UnreadableObject("GET", path, unread) from error
@@ -159,11 +158,9 @@ def claim_body(
     The reservation owns the claim, without blocking a foreground deletion.
 
     Raises:
-        msgspec.ValidationError: the template's spec is not an object, or nested too deeply.
+        msgspec.DecodeError: the template's spec is not an object, or nested too deeply.
     """
-    if depth(bytes(template.spec.spec)) > MOST_LEVELS:
-        raise msgspec.ValidationError(f"spec.spec is nested more than {MOST_LEVELS} levels deep")
-    spec: dict[str, Any] = decode(template.spec.spec, dict[str, Any])
+    spec = decode_plain(template.spec.spec)
     if reserved_for is not None:
         spec["reservedFor"] = to_plain(reserved_for)
     meta = template.spec.metadata

@@ -1,7 +1,8 @@
-"""The objects of an informer: by name and by further indexes, and those that cannot be decoded.
+"""The objects of an informer: by name and by further indexes, and those that cannot be read.
 
-If an object cannot be decoded, the cache keeps its last readable version and reports the object as
-unreadable. The other objects are not affected. An unreadable object never counts as gone.
+An object cannot be read if it cannot be decoded, or if an exception is raised where it is kept,
+indexed or handled. The cache keeps its last readable version and reports the object as unreadable.
+The other objects are not affected. An unreadable object never counts as gone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ Key = tuple[str, str]
 
 T = TypeVar("T", bound=HasMetadata)
 Indexer = Callable[[T], Iterable[Hashable]]
+Values = Mapping[str, Mapping[Hashable, None]]
+"""By index: the values that an object is found under, in order."""
 
 
 def key_of(item: HasMetadata) -> Key:
@@ -68,26 +71,33 @@ class Index(Generic[T]):
         items = self._under[index].get(value)
         return tuple(items.values()) if items is not None else ()
 
-    def put(self, item: T) -> T | None:
-        """Add or replace an object; return the old one."""
+    def values(self, item: T | None) -> Values:
+        """The values of an object in each index, in order; none without an object.
+
+        The exceptions of indexers come from here, and so before anything is changed.
+        """
+        return {
+            name: dict.fromkeys(indexer(item)) if item is not None else {}
+            for name, indexer in self._indexers.items()
+        }
+
+    def put(self, item: T, values: Values) -> T | None:
+        """Add or replace an object under its ``values``; return the old one."""
         key = key_of(item)
         old = self._objects.get(key)
+        before = self.values(old)
         self._objects[key] = item
-        for name, indexer in self._indexers.items():
-            values, by_value = tuple(indexer(item)), self._under[name]
-            if old is not None:
-                gone = [value for value in indexer(old) if value not in values]
-                self._remove(name, key, gone)
-            for value in values:
-                by_value.setdefault(value, {})[key] = item
+        for name, now in values.items():
+            self._remove(name, key, [value for value in before[name] if value not in now])
+            for value in now:
+                self._under[name].setdefault(value, {})[key] = item
         return old
 
     def pop(self, key: Key) -> T | None:
         """Remove an object and return it."""
         old = self._objects.pop(key, None)
-        if old is not None:
-            for name, indexer in self._indexers.items():
-                self._remove(name, key, indexer(old))
+        for name, values in self.values(old).items():
+            self._remove(name, key, values)
         return old
 
     def _remove(self, name: str, key: Key, values: Iterable[Hashable]) -> None:
@@ -100,13 +110,13 @@ class Index(Generic[T]):
 
 
 class UnreadObjects:
-    """The objects of one kind that cannot be decoded: by name, and those without a readable name.
+    """The objects of one kind that cannot be read: by name, and those without a readable name.
 
     Each is logged once and counted.
     """
 
     def __init__(self, resource: Resource[Any], clock: Clock, telemetry: Telemetry) -> None:
-        self._resource = resource
+        self.resource = resource
         self._clock = clock
         self._telemetry = telemetry
         self._known: dict[Key, Unreadable] = {}
@@ -133,13 +143,17 @@ class UnreadObjects:
     def may_be_nameless(self, key: Key) -> bool:
         return any(unread.may_be_in(key[0]) for unread in self.nameless)
 
-    def note(self, unread: Unreadable) -> bool:
-        """Add an unreadable object; return whether it is new or has changed."""
+    def note(self, unread: Unreadable, error: Exception | None = None) -> bool:
+        """Add an unreadable object; return whether it is new or has changed.
+
+        Args:
+            error: the exception that was raised for it. Its traceback is logged.
+        """
         key = (unread.namespace, unread.name)
         if self._known.get(key) == unread:
             return False
         self._known[key] = unread
-        self._log(unread)
+        self.log(unread, error)
         self.publish()
         return True
 
@@ -155,24 +169,27 @@ class UnreadObjects:
         before, self.nameless = self.nameless, tuple(dict.fromkeys(nameless))
         added = tuple(unread for unread in self.nameless if unread not in before)
         for unread in added:
-            self._log(unread)
+            self.log(unread)
         if before != self.nameless:
             self.publish()
         return (*added, *(unread for unread in before if unread not in self.nameless))
 
     def publish(self) -> None:
-        labels = {"resource": self._resource.plural}
+        labels = {"resource": self.resource.plural}
         count = len(self._known) + len(self.nameless)
         self._telemetry.gauge(Metric.UNREADABLE_OBJECTS, count, labels)
 
-    def _log(self, unread: Unreadable) -> None:
+    def log(self, unread: Unreadable, error: Exception | None = None) -> None:
+        """Log an unreadable object, with the traceback of the exception that was raised for it."""
         now = self._clock.monotonic()
         full = len(self._lines) == MOST_LINES
         if full and now - self._lines[0] < MINUTE:
             self._not_logged += 1
             return
         self._lines.append(now)
-        more = {"not_logged_before": self._not_logged} if self._not_logged else {}
+        more: dict[str, Any] = {"not_logged_before": self._not_logged} if self._not_logged else {}
+        if error is not None:
+            more["exc_info"] = error
         self._not_logged = 0
         log.warning(
             "an object cannot be read, no decision is made about claims that it concerns",
@@ -221,22 +238,41 @@ class Cache(Generic[T]):
     def put(self, item: T, *, relist: bool) -> None:
         """Add or replace an object."""
         key = key_of(item)
-        before = self.unread.forget(key)
-        old = self.index.get(key)
+        old, before = self.index.get(key), self.unread.get(key)
         if old is not None and before is None:
             meta, known = item.metadata, old.metadata
             if (meta.uid, meta.resource_version) == (known.uid, known.resource_version):
                 return
+        try:
+            kept = self.keep(item)
+            values = self.index.values(kept)
+        except Exception as error:
+            self.fail(item, error)
+            return
         relist = relist or before is not None or self.unread.may_be_nameless(key)
-        kept = self.keep(item)
+        self.unread.forget(key)
         if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
             self.remove(key, None, relist=relist)
             old = None
         if kept is not None:
-            self.index.put(kept)
+            self.index.put(kept, values)
             self.report(key, old, kept, relist)
         if before is not None:
             self.report_unread(before, before.uid != item.metadata.uid)
+
+    def fail(self, item: T, error: Exception, *, gone: bool = False) -> None:
+        """Note an object as unreadable, because an exception was raised for it.
+
+        Args:
+            gone: whether the object was deleted. Then it counts as one that was unreadable when it
+                was deleted, and is not kept.
+        """
+        unread = Unreadable.failed(self.unread.resource, item, error)
+        if gone:
+            self.unread.log(unread, error)
+            self.report_unread(unread, True)
+        else:
+            self.note_unreadable(unread, error)
 
     def remove(
         self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None
@@ -250,21 +286,25 @@ class Cache(Generic[T]):
         before = unread or self.unread.get(key)
         self.unread.forget(key)
         old = self.index.pop(key)
-        if last is not None and (old is None or last.metadata.uid == old.metadata.uid):
-            old = self.keep(last) or old if before is not None or old is not None else None
+        known = before is not None or old is not None
+        if known and last is not None and (old is None or last.metadata.uid == old.metadata.uid):
+            try:
+                old = self.keep(last) or old
+            except Exception as error:
+                self.fail(last, error, gone=True)
         if old is not None:
             self.report(key, old, None, relist)
         if before is not None:
             self.report_unread(before, last is None)
 
-    def note_unreadable(self, unread: Unreadable) -> None:
-        """Keep the last readable version of an object whose present version cannot be decoded."""
+    def note_unreadable(self, unread: Unreadable, error: Exception | None = None) -> None:
+        """Keep the last readable version of an object whose present version cannot be read."""
         key = (unread.namespace, unread.name)
         old, before = self.index.get(key), self.unread.get(key)
         uid = old.metadata.uid if old is not None else before.uid if before else unread.uid
         if uid != unread.uid:
             self.remove(key, None, relist=True)
-        if self.unread.note(unread):
+        if self.unread.note(unread, error):
             self.report_unread(unread, False)
 
     def replace_nameless(self, nameless: Sequence[Unreadable]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
@@ -18,7 +18,7 @@ import msgspec
 from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import Body, Wire, decode
 from claimctl.wire.meta import ListMeta, Status
-from claimctl.wire.nesting import TooDeep, members, parts
+from claimctl.wire.nesting import members, parts
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
 
@@ -55,7 +55,7 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
         msgspec.MsgspecError: the body is not JSON, or not a list.
     """
     try:
-        page: _Page[T] = decode(body, _Page[resource.type], nulls=False)  # type: ignore[name-defined]  # a type made at run time
+        page: _Page[T] = decode(body, _Page[resource.type], mend=False)  # type: ignore[name-defined]  # a type made at run time
         items = page.items or ()
         if all(item.metadata.name for item in items):  # type: ignore[attr-defined]  # all that can be listed have metadata
             return Listing(items, page.metadata.resource_version, page.metadata.continue_)
@@ -72,10 +72,14 @@ def raw_page(body: Body) -> _Page[msgspec.Raw]:
     """One page of a list, with undecoded objects. Raises MsgspecError if it is none."""
     try:
         return decode(body, _Page[msgspec.Raw])
-    except TooDeep:
-        fields = dict(members(bytes(body)))
-        items = tuple(map(msgspec.Raw, parts(bytes(fields.get("items", b"")), b"[")))
-        return _Page(metadata=decode(fields.get("metadata", b""), ListMeta), items=items)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError as error:
+        with suppress(msgspec.DecodeError):
+            fields = dict(members(bytes(body)))
+            items = tuple(map(msgspec.Raw, parts(bytes(fields.get("items", b"")), b"[")))
+            return _Page(metadata=decode(fields.get("metadata", b""), ListMeta), items=items)
+        raise error
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
@@ -171,7 +175,7 @@ def _line_type(type_: Any) -> Any:
 def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
     type_: Any = resource.type
     try:
-        whole = decode(line, _line_type(type_), nulls=False)
+        whole = decode(line, _line_type(type_), mend=False)
     except msgspec.MsgspecError:
         return _rare_event(method, path, resource, line)
     if whole.type in _CHANGES and whole.object.metadata.name:
@@ -201,7 +205,9 @@ _PARTED = re.compile(rb'\s*{\s*"type"\s*:\s*"(\w+)"\s*,\s*"object"\s*:\s*(.*)}\s
 def _raw_line(line: bytes) -> _Line[msgspec.Raw]:
     try:
         return decode(line, _Line[msgspec.Raw])
-    except TooDeep:
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
         parted = _PARTED.fullmatch(line)
         if parted is None:
             raise

@@ -144,7 +144,11 @@ class Informer(Generic[T]):
         self._begin = version
 
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
-        """Call ``handler`` with every change, after the cache has it. Only before ``run``."""
+        """Call ``handler`` with every change, after the cache has it. Only before ``run``.
+
+        If a handler raises an exception, the others are called all the same, and the object counts
+        as unreadable until its next change.
+        """
         self._handlers.append(handler)
 
     def on_connect(self, handler: Callable[[], None]) -> None:
@@ -265,10 +269,10 @@ class Informer(Generic[T]):
                     return
 
     async def run(self) -> None:
-        """Follow the server until cancelled. After a KubeError, pause and try again.
+        """Follow the server until cancelled. After an error, pause and try again.
 
-        An exception of a handler ends the informer, because that is a bug: to go on would leave
-        the other components with missing changes.
+        An exception that is raised for one object makes that object unreadable, and no more. Any
+        other exception is a bug; the objects are listed again then, as after a lost event.
         """
         try:
             await self._follow()
@@ -293,6 +297,11 @@ class Informer(Generic[T]):
                 await self._pause(error)
             except KubeError as error:
                 await self._pause(error)
+            except Exception as error:
+                path = self.resource.path(self._namespace)
+                log.exception("watch failed by a bug", resource=self.resource.plural)
+                self._version = ""
+                await self._pause(LostEvent("GET", path, message=repr(error)))
 
     async def _list(self) -> None:
         begin, self._begin = self._begin, ""
@@ -374,9 +383,19 @@ class Informer(Generic[T]):
 
     def _report(self, key: Key, old: T | None, new: T | None, relist: bool) -> None:
         change = Change(self.resource, *key, old, new, relist)
+        failure: Exception | None = None
         for handler in self._handlers:
-            handler(change)
+            try:
+                handler(change)
+            except Exception as error:
+                failure = error
+        last = new if new is not None else old
+        if failure is not None and last is not None:
+            self._cache.fail(last, failure, gone=new is None)
 
     def _report_unread(self, unread: Unreadable, gone: bool) -> None:
         for handler in self._on_unread:
-            handler(unread, gone)
+            try:
+                handler(unread, gone)
+            except Exception as error:
+                self._cache.unread.log(unread, error)

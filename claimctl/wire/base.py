@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
-from claimctl.wire.nesting import TooDeep
-from claimctl.wire.nulls import without_nulls
+from claimctl.wire import times
+from claimctl.wire.mending import mended
+from claimctl.wire.nesting import MOST_LEVELS, TooDeep, depth
 
 T = TypeVar("T")
 Body = bytes | bytearray
@@ -18,8 +20,22 @@ Object = dict[str, Any]
 """A Kubernetes object, or a part of one, as plain JSON."""
 
 
+_OF_TIME = re.compile(r"\b(datetime|Time)\b")
+
+
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """An immutable piece of a Kubernetes object; field names are camelCase on the wire."""
+    """An immutable piece of a Kubernetes object; field names are camelCase on the wire.
+
+    Its times are between 1970 and 9000 (see ``times``): another one raises ValueError.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        types = inspect.get_annotations(cls)
+        names = [name for name, type_ in types.items() if _OF_TIME.search(str(type_))]
+        if names:
+            before = getattr(cls, "__post_init__", None)
+            cls.__post_init__ = times.refusal(names, before)  # type: ignore[attr-defined]  # msgspec looks for it after this
 
 
 class Present(Wire, frozen=True, kw_only=True):
@@ -67,12 +83,14 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     return decoder
 
 
-def decode(data: Body | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:
+def decode(data: Body | str | msgspec.Raw, type_: type[T], *, mend: bool = True) -> T:
     """Decode JSON bytes to ``type_``. Null means absent, as everywhere in Kubernetes.
 
+    A time that cannot be computed with is absent, too (see ``mending``).
+
     Args:
-        nulls: False refuses a null that ``type_`` does not allow, for a caller that wants to decode
-            only a part of the data again.
+        mend: False refuses nulls, times and numbers that ``type_`` does not allow, for a caller
+            that wants to decode only a part of the data again.
 
     Raises:
         msgspec.ValidationError: the JSON does not have the shape of ``type_``.
@@ -82,20 +100,20 @@ def decode(data: Body | str | msgspec.Raw, type_: type[T], *, nulls: bool = True
     try:
         return decoder.decode(data)
     except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        return _without_nulls(decoder, data, error, nulls=nulls)
+        return _mended(decoder, data, error, mend=mend)
 
 
-def _without_nulls(
+def _mended(
     decoder: msgspec.json.Decoder[T],
     data: Body | str | msgspec.Raw,
     error: Exception,
     *,
-    nulls: bool,
+    mend: bool,
 ) -> T:
     raw = data.encode() if isinstance(data, str) else bytes(data)
-    if nulls and isinstance(error, msgspec.ValidationError) and b"null" in raw:
+    if mend and isinstance(error, msgspec.ValidationError):
         try:
-            return decoder.decode(without_nulls(raw, decoder.type))
+            return decoder.decode(mended(raw, decoder.type))
         except (UnicodeDecodeError, RecursionError) as other:
             error = other
     if isinstance(error, msgspec.ValidationError):
@@ -104,6 +122,18 @@ def _without_nulls(
         raise TooDeep("the JSON is nested too deeply") from error
     # msgspec accepts these two types without a check.
     raise msgspec.DecodeError(f"not JSON: {error}") from error
+
+
+def decode_plain(data: Body | msgspec.Raw) -> Object:
+    """Decode a JSON object to plain values.
+
+    Raises:
+        msgspec.DecodeError: the bytes are no JSON object; ``TooDeep`` if it is nested more than
+            ``MOST_LEVELS`` deep.
+    """
+    if depth(bytes(data)) > MOST_LEVELS:
+        raise TooDeep(f"the JSON is nested more than {MOST_LEVELS} levels deep")
+    return decode(data, Object)
 
 
 def to_plain(value: object) -> Any:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
+from claimctl.wire.times import EARLIEST, Span, moment
 
 
 def micro_time(moment: datetime) -> str:
@@ -19,7 +20,7 @@ def micro_time(moment: datetime) -> str:
 
 class LeaseSpec(Wire, frozen=True, kw_only=True):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Span | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
     lease_transitions: int | None = None
@@ -30,10 +31,8 @@ class Lease(ObjectHeader, frozen=True, kw_only=True):
 
 
 def renewed_at(lease: Lease) -> datetime:
-    """When the holder last renewed the Lease; 1970 if it was never renewed."""
-    renewed = lease.spec.renew_time
-    moment = datetime.fromisoformat(renewed) if renewed else datetime.fromtimestamp(0, UTC)
-    return moment.astimezone(UTC)
+    """When the holder last renewed the Lease; 1970 if it never did, or nobody knows when."""
+    return (moment(lease.spec.renew_time) or EARLIEST).astimezone(UTC)
 
 
 def renewal_seconds(lease: Lease) -> float:

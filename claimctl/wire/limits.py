@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from claimctl.wire.times import Span
+
 PRESENCE = "presence"
 
 
@@ -41,7 +43,7 @@ Version = Annotated[str, limit(maxLength=64)]
 """A resourceVersion."""
 Word = Annotated[str, limit(maxLength=63)]
 Count = Annotated[int, limit(minimum=0, format="int64")]
-Seconds = Annotated[int, limit(minimum=0, maximum=TEN_YEARS, format="int64")]
+Seconds = Annotated[Span, limit(minimum=0, maximum=TEN_YEARS, format="int64")]
 Time = Annotated[datetime, limit(format="date-time")]
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.limits import OPTIONAL, REQUIRED, Count, Time, limit
+from claimctl.wire.times import Span
 
 
 class OwnerReference(Wire, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
     generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Span | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: tuple[str, ...] = ()
@@ -138,7 +139,7 @@ class StatusCause(Wire, frozen=True, kw_only=True):
 
 class StatusDetails(Wire, frozen=True, kw_only=True):
     causes: tuple[StatusCause, ...] | None = None
-    retry_after_seconds: int = 0
+    retry_after_seconds: Span = 0
 
 
 class Status(Wire, frozen=True, kw_only=True):

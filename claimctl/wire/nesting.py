@@ -15,6 +15,7 @@ import msgspec
 MOST_LEVELS = 100
 """Deeper JSON does not become Python values. Objects of Kubernetes have about 20 levels."""
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([\[{])|([\]}])|(,)', re.DOTALL)
+_MEMBER = re.compile(rb'\s*"((?:[^"\\]++|\\.)*+)"\s*:(.*)', re.DOTALL)
 _STEPS = {1: 1, 2: -1}
 """What the groups change in the number of open brackets."""
 
@@ -30,10 +31,16 @@ def depth(data: bytes) -> int:
 
 
 def members(data: bytes) -> Iterator[tuple[str, msgspec.Raw]]:
-    """The members of an object, one by one. Names with a colon or an escape are not right."""
+    """The members of an object, one by one. Names with an escape are not right.
+
+    Raises:
+        msgspec.DecodeError: ``data`` is no object, or is not whole.
+    """
     for part in parts(data, b"{"):
-        name, _, value = part.partition(b":")
-        yield name.strip(b'" \t\r\n').decode(errors="replace"), msgspec.Raw(value.strip())
+        member = _MEMBER.fullmatch(part)
+        if member is None:
+            raise msgspec.DecodeError("not JSON: a member has no name")
+        yield member[1].decode(errors="replace"), msgspec.Raw(member[2].strip())
 
 
 def parts(data: bytes, opening: bytes) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ from claimctl.wire.base import Present, Wire
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Toleration
+from claimctl.wire.times import Span
 
 
 class PodResourceClaim(Wire, frozen=True, kw_only=True):
@@ -40,7 +41,7 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     scheduling_gates: tuple[Present, ...] = ()
     """Schedulers leave a pod alone that has a gate."""
     volumes: tuple[Volume, ...] = ()
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Span | None = None
 
     @property
     def group_name(self) -> str:

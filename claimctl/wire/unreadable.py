@@ -1,29 +1,53 @@
-"""Objects that cannot be decoded, and what is known about them."""
+"""Objects that cannot be read, and what is known about them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
 
-from claimctl.wire.base import decode
-from claimctl.wire.nesting import TooDeep, members
+from claimctl.wire.base import decode, encode
+from claimctl.wire.meta import HasMetadata
+from claimctl.wire.nesting import members
 from claimctl.wire.resources import Resource
 
 T = TypeVar("T")
+Fields = Mapping[str, "Fields"]
+_READ: Fields = {
+    "spec": {
+        "namespaces": {},
+        "nodeName": {},
+        "resourceClaimName": {},
+        "resourceClaims": {},
+        "template": {"spec": {"resourceClaims": {}}},
+        "workloadRef": {"name": {}},
+    },
+    "status": {
+        "extendedResourceClaimStatus": {"resourceClaimName": {}},
+        "resourceClaimStatuses": {},
+    },
+}
+"""The fields that are kept of an unreadable object: they say what it concerns."""
+_MOST_BYTES = 64 * 1024
+"""A larger field is not kept, and a larger object that is nested too deeply is not searched: that
+takes time and memory. The object then concerns every claim of its namespace."""
+_UNKNOWN = msgspec.Raw(b"0")
+"""In the place of a part that cannot be read: it is no object, list or text."""
 _NULL = msgspec.Raw(b"null")
+_LONGEST_PROBLEM = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """One object that cannot be decoded.
+    """One object that cannot be decoded, or for which an exception was raised.
 
     Attributes:
         namespace, name, uid, resource_version: as far as they can be read, '' otherwise.
         problem: what was expected and where, in one line.
-        raw: the object as it came.
+        raw: the parts of the object that say what it concerns, as they came.
     """
 
     resource: Resource[Any]
@@ -43,12 +67,27 @@ class Unreadable:
         part = cls(resource, problem, raw=bytes(meta))
         return cls(
             resource=resource,
-            problem=" ".join(problem.split()),
+            problem=" ".join(problem.split())[:_LONGEST_PROBLEM],
             namespace=part.read("namespace", str, "") or "",
             name=part.read("name", str, "") or "",
             uid=part.read("uid", str, "") or "",
             resource_version=part.read("resourceVersion", str, "") or "",
-            raw=raw,
+            raw=bytes(_kept(raw, _READ)),
+        )
+
+    @classmethod
+    def failed(cls, resource: Resource[Any], item: HasMetadata, error: Exception) -> Unreadable:
+        """An object that was decoded, and for which an exception was raised later."""
+        raw, meta = b"", item.metadata
+        with suppress(Exception):
+            raw = encode(item)
+        problem = f"{type(error).__name__}: {error}"
+        return replace(
+            cls.of(resource, raw, problem),
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
         )
 
     @property
@@ -64,6 +103,7 @@ class Unreadable:
         """The field at a path like ``spec.nodeName``; None if it cannot be read either.
 
         Args:
+            path: one of the fields that are kept.
             absent: the value if the object has no such field.
         """
         raw = msgspec.Raw(self.raw)
@@ -88,9 +128,31 @@ class Unreadable:
         return f"{self} cannot be read: {self.problem}"
 
 
+def _members(raw: bytes | msgspec.Raw) -> Iterable[tuple[str, msgspec.Raw]]:
+    """The members of a JSON object, undecoded, also where a part is nested too deeply or is no
+    JSON. Raises MsgspecError."""
+    try:
+        return decode(raw, dict[str, msgspec.Raw]).items()
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return members(bytes(raw))
+
+
 def _member(raw: bytes | msgspec.Raw, name: str) -> msgspec.Raw:
     """A member of a JSON object, undecoded; null if it is absent. Raises MsgspecError."""
+    return next((value for key, value in _members(raw) if key == name), _NULL)
+
+
+def _kept(raw: bytes | msgspec.Raw, wanted: Fields) -> msgspec.Raw:
+    """The object with the wanted fields alone; a field is kept whole if nothing is wanted in it."""
+    data = bytes(raw)
+    if not wanted or data == b"null":
+        return msgspec.Raw(data) if len(data) <= _MOST_BYTES else _UNKNOWN
     try:
-        return decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
-    except TooDeep:
-        return next((value for key, value in members(bytes(raw)) if key == name), _NULL)
+        large = len(data) > _MOST_BYTES
+        found = decode(data, dict[str, msgspec.Raw]).items() if large else _members(data)
+        parts = {name: _kept(value, wanted[name]) for name, value in found if name in wanted}
+    except msgspec.MsgspecError:
+        return _UNKNOWN
+    return msgspec.Raw(encode(parts))

@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import raw_page
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.wire import resources as wire
-from claimctl.wire.base import decode
+from claimctl.wire.base import decode_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
@@ -81,13 +81,12 @@ async def _objects(client: Client, namespace: str, resource: Resource[Any], bund
 def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
     """The object as an entry of a list in YAML; '' if the report has no use for it."""
     try:
-        item = scrubbed(decode(raw, dict[str, Any]), resource.plural)
+        item = scrubbed(decode_plain(raw), resource.plural)
         if resource is wire.LEASES and "claimctl" not in item["metadata"]["name"]:
             return ""
         return as_yaml([item])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        problem = "too deep for YAML" if isinstance(error, RecursionError) else str(error)
-        bundle.problems.append(Unreadable.of(resource, raw, problem).describe())
+    except msgspec.MsgspecError as error:
+        bundle.problems.append(Unreadable.of(resource, raw, str(error)).describe())
         return ""
 
 

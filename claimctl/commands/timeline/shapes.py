@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from claimctl.wire.coordination import Event, EventSeries, ObjectReference
 from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.times import moment
 
 
 class TimedState(Wire, frozen=True, kw_only=True):
@@ -79,6 +80,10 @@ TIMED_EVENTS = wire.read_as(wire.EVENTS, TimedEvent)
 CORE_EVENTS = wire.Resource("", "v1", "events", "Event", CoreEvent)
 
 
+_LATE = timedelta(hours=1)
+"""An Event is created within this time, for which an API server also keeps it."""
+
+
 def last_write(meta: ManagedObjectMeta) -> datetime | None:
     """When the object was last written, by managedFields."""
     return max(
@@ -87,10 +92,13 @@ def last_write(meta: ManagedObjectMeta) -> datetime | None:
 
 
 def event_time(event: TimedEvent) -> datetime | None:
-    """When an Event happened first."""
-    if event.event_time:
-        return datetime.fromisoformat(event.event_time)
-    return event.deprecated_first_timestamp or event.metadata.creation_timestamp
+    """When an Event happened first. Its writer says so, and the server when it was created. If
+    these are far apart, the server is believed."""
+    told = moment(event.event_time) or event.deprecated_first_timestamp
+    created = event.metadata.creation_timestamp
+    if told is None or (created is not None and abs(told - created) > _LATE):
+        return created
+    return told
 
 
 def started(pod: TimedPod) -> datetime | None:

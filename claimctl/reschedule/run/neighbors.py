@@ -18,6 +18,7 @@ from claimctl.reschedule.plan.observed import ActingController, Gate
 from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.releases import Release
 from claimctl.wire.resources import LEASES
+from claimctl.wire.times import moment
 
 RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 GATE_SINCE = (1, 37)
@@ -71,6 +72,5 @@ def controller_of(lease: Lease, where: str, now: datetime) -> ActingController:
     if not is_held(lease, now, SKEW_SECONDS):
         since = renewed_at(lease).isoformat(timespec="seconds")
         return ActingController(detail=f"no controller has renewed the {where} since {since}")
-    acquired = lease.spec.acquire_time or lease.spec.renew_time or ""
-    leads = datetime.fromisoformat(acquired).astimezone(UTC)
+    leads = (moment(lease.spec.acquire_time) or renewed_at(lease)).astimezone(UTC)
     return ActingController(leads, f"the {where} is held by {lease.spec.holder_identity}")

@@ -37,11 +37,17 @@ class Story:
     lines: list[Any] = field(default_factory=list)
     informer: Informer[Pod] | None = None
 
-    def play(self, seconds: float = 20.0, **options: Any) -> Story:
+    def play(
+        self, seconds: float = 20.0, failing: bool = False, listed: Any = None, **options: Any
+    ) -> Story:
         async def main() -> None:
             clock = LoopClock()
             client = Client(self.server, clock, self.recorder, rng=Random(1))
             self.informer = Informer(client, PODS, clock, rng=Random(2), **options)
+            if listed is not None:
+                self.informer.on_list(listed)
+            if failing:
+                self.informer.subscribe(self.fail)
             self.informer.subscribe(self.hear)
             self.informer.on_unread(self.hear_unread)
             task = asyncio.create_task(self.informer.run())
@@ -53,6 +59,11 @@ class Story:
         with capture_logs() as self.lines:
             run(main())
         return self
+
+    def fail(self, change: Change[Pod]) -> None:
+        """A handler that cannot do with the object of one name."""
+        if change.name == "bad":
+            raise RuntimeError("a bug")
 
     def hear(self, change: Change[Pod]) -> None:
         what = "came" if change.old is None else "went" if change.new is None else "changed"
@@ -272,3 +283,130 @@ async def test_a_get_says_which_object_cannot_be_read() -> None:
     with pytest.raises(UnreadableObject, match=r"Expected `str`.*nodeName") as error:
         await client.get(PODS, "a", "ns")
     assert (error.value.unreadable.name, error.value.unreadable.uid) == ("a", "uid-a")
+
+
+def refuse_bad(pod: Pod) -> Pod:
+    if pod.metadata.labels == {"is": "bad"}:
+        raise RecursionError("too deep")
+    return pod
+
+
+def labelled(name: str, version: int) -> dict[str, Any]:
+    pod = thing(name, version)
+    pod["metadata"]["labels"] = {"is": "bad"}
+    return pod
+
+
+def label_of(pod: Pod) -> list[str]:
+    return [refuse_bad(pod).metadata.name]
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "keep": {"keep": refuse_bad},
+    "index": {"indexes": {"name": lambda pod: [pod.metadata.name], "label": label_of}},
+}
+ways = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+
+
+@ways
+def test_an_exception_for_one_object_is_a_problem_of_that_object(options: dict[str, Any]) -> None:
+    told = story(
+        listing(10, thing("a", 1), labelled("bad", 2), thing("b", 3)),
+        stream({"type": "MODIFIED", "object": labelled("a", 11)}, event("ADDED", "c", 12), Wait()),
+        **options,
+    )
+    assert told.asked == ["list", "watch 10"]
+    assert told.told == [
+        "a came unwatched", "bad unread", "b came unwatched", "a unread", "c came",
+    ]  # fmt: skip
+    assert told.now == (["a", "b", "c"], ["bad", "a"])
+    assert told.informer is not None
+    assert told.informer.unread()[0].problem == "RecursionError: too deep"
+    assert told.recorder.of(Metric.UNREADABLE_OBJECTS)[-1] == 2
+    assert told.logged == [("Pod ns/bad", "2"), ("Pod ns/a", "11")]
+    assert all(isinstance(line["exc_info"], RecursionError) for line in told.lines)
+
+
+@ways
+def test_after_an_exception_the_next_version_counts(options: dict[str, Any]) -> None:
+    told = story(
+        listing(10, labelled("bad", 2)),
+        stream(event("MODIFIED", "bad", 11), Wait()),
+        **options,
+    )
+    assert told.told == ["bad unread", "bad came unwatched", "bad no trouble"]
+    assert told.now == (["bad"], [])
+
+
+def test_an_index_that_fails_leaves_nothing_of_the_object_in_another() -> None:
+    told = story(
+        listing(10, labelled("bad", 1), thing("a", 2)),
+        stream({"type": "MODIFIED", "object": labelled("a", 11)}, Wait()),
+        **WAYS["index"],
+    )
+    assert told.informer is not None
+    assert told.informer.by_index("name", "bad") == ()
+    for index in ("name", "label"):
+        (pod,) = told.informer.by_index(index, "a")
+        assert (pod.metadata.resource_version, pod.metadata.labels) == ("2", None)
+
+
+def test_an_object_whose_last_version_is_too_much_is_gone_and_nobody_knows_how() -> None:
+    told = story(
+        listing(10, thing("a", 1)),
+        stream({"type": "DELETED", "object": labelled("a", 11)}, event("ADDED", "b", 12), Wait()),
+        **WAYS["keep"],
+    )
+    assert told.told == ["a came unwatched", "a gone", "a went", "b came"]
+    assert told.now == (["b"], [])
+
+
+def test_a_handler_that_fails_takes_the_change_from_no_other() -> None:
+    told = story(
+        listing(10, thing("bad", 1), thing("a", 2)),
+        stream(
+            event("MODIFIED", "bad", 11),
+            event("MODIFIED", "a", 12),
+            event("DELETED", "bad", 13),
+            event("MODIFIED", "a", 14),
+            Wait(),
+        ),
+        failing=True,
+    )
+    assert told.asked == ["list", "watch 10"]
+    assert told.told == [
+        *("bad came unwatched", "bad unread", "a came unwatched"),
+        *("bad changed unwatched", "bad unread", "bad no trouble", "a changed"),
+        *("bad went", "bad gone", "bad no trouble", "a changed"),
+    ]
+    assert told.now == (["a"], [])
+    assert {line["problem"] for line in told.lines} == {"RuntimeError: a bug"}
+
+
+def test_a_handler_of_unreadable_objects_that_fails_ends_nothing() -> None:
+    told = Story(WireServer(listing(10, thing("bad", 1, **BAD), thing("a", 2)), stream(Wait())))
+
+    def fail(found: Unreadable, gone: bool) -> None:
+        raise RuntimeError(f"a bug with {found.name}")
+
+    told.hear_unread = fail  # type: ignore[method-assign]  # a handler that fails
+    told.play()
+    assert told.told == ["a came unwatched"]
+    assert told.now == (["a"], ["bad"])
+
+
+def test_a_bug_that_is_not_of_one_object_leads_to_a_list() -> None:
+    failures = [RuntimeError("a bug")]
+    told = Story(WireServer(listing(10, thing("a", 1)), listing(20, thing("a", 1)), stream(Wait())))
+
+    def listed(before: str, version: str) -> None:
+        if failures:
+            raise failures.pop()
+        told.told.append(f"listed {before or 'first'} {version}")
+
+    told.play(listed=listed)
+    assert told.asked == ["list", "list", "watch 20"]
+    assert told.told == ["a came unwatched", "listed first 20"]
+    assert [line["event"] for line in told.lines if line["log_level"] == "error"] == [
+        "watch failed by a bug"
+    ]

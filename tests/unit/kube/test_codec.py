@@ -83,7 +83,7 @@ def test_one_object_that_cannot_be_read_leaves_its_page_as_it_is() -> None:
             "bad",
             "uid-bad",
             "2",
-            json.dumps(bad).encode(),
+            b'{"spec":{"nodeName":5}}',
         ),
     )
 

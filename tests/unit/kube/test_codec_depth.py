@@ -19,11 +19,11 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nesting import TooDeep
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
+from tests.support import extremes
 from tests.support.wire_server import Reply, WireServer, thing
 
 BEYOND = 10_000
 """No version of Python has a decoder that reads so many levels."""
-DEPTHS = (90, 950, 1000, 1500, 5000, 9960, BEYOND)
 NESTS = {"lists": ("[", "]"), "objects": ('{"a":', "}")}
 TRICKY = '[[{"}]\\" \\\\'
 """A text with brackets, quotes and backslashes."""
@@ -46,7 +46,7 @@ def page(*items: str) -> bytes:
 
 
 nests = pytest.mark.parametrize("nest", NESTS)
-depths = pytest.mark.parametrize("levels", DEPTHS)
+depths = pytest.mark.parametrize("levels", extremes.DEPTHS)
 
 
 @nests
@@ -60,7 +60,7 @@ def test_a_deep_object_leaves_its_page_as_it_is(levels: int, nest: str, at: int)
     names = [each.metadata.name for each in found.items]
     assert [name for name in names if name != "deep"] == ["a", "b"]
     assert [str(each) for each in found.unreadable] == ["ResourceClaim ns/deep"] * (3 - len(names))
-    assert levels > DEPTHS[0] or not found.unreadable
+    assert levels > 500 or not found.unreadable
     assert levels < BEYOND or found.unreadable
 
 
@@ -131,13 +131,36 @@ def test_a_deep_line_that_is_no_event_is_lost() -> None:
 
 @nests
 def test_an_unreadable_object_tells_what_it_can(nest: str) -> None:
-    deep = nested(BEYOND, nest)
-    raw = f'{{"a":{deep},"metadata":{{"name":"x","a":{deep},"uid":"u"}},"spec":{{"b":"c"}}}}'
+    deep = nested(2000, nest)
+    raw = f'{{"a":{deep},"metadata":{{"a":{deep},"uid":"u","name":"x"}},"spec":{{"nodeName":"n"}}}}'
     unread = Unreadable.of(RESOURCECLAIMS, raw.encode(), "deep")
     assert (unread.name, unread.uid, unread.namespace) == ("x", "u", "")
-    assert unread.read("spec.b", str, "") == "c"
-    assert unread.read("spec.d", str, "none") == "none"
-    assert unread.read("a", list[int], []) is None
+    assert unread.read("spec.nodeName", str, "") == "n"
+    assert unread.read("spec.resourceClaimName", str, "none") == "none"
+    assert len(unread.raw) < 100
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("5", '"text"', "[]", '{"nodeName":5}', '{"nodeName":["n"]}'),
+        f'{{"nodeName":"{"n" * 100_000}"}}',
+        f'{{"nodeName":"n","text":"{"x" * 70_000}","free":{nested(BEYOND, "objects")}}}',
+        '{"nodeName":',
+    ],
+)
+def test_what_cannot_be_read_is_not_taken_for_absent(spec: str) -> None:
+    raw = f'{{"metadata":{{"uid":"u","name":"x"}},"spec":{spec}}}'
+    unread = Unreadable.of(RESOURCECLAIMS, raw.encode(), "wrong")
+    assert unread.read("spec.nodeName", str, "") is None
+    assert len(unread.raw) < 100
+
+
+def test_a_member_with_a_strange_name_hides_no_other() -> None:
+    deep = nested(BEYOND, "lists")
+    meta = '"metadata":{"namespace":"ns","name":"x","uid":"u"}'
+    raw = f'{{"metadata:":5,"a\\"metadata":5,"deep":{deep},{meta}}}'
+    assert str(Unreadable.of(RESOURCECLAIMS, raw.encode(), "deep")) == "ResourceClaim ns/x"
 
 
 async def test_a_deep_object_that_is_read_alone_is_named() -> None:
@@ -150,3 +173,28 @@ async def test_a_deep_object_that_is_read_alone_is_named() -> None:
 def test_the_error_says_what_is_wrong(null: str) -> None:
     with pytest.raises(TooDeep, match="the JSON is nested too deeply"):
         decode(f'{{{null}"x":{nested(BEYOND, "lists")}}}', ResourceClaim)
+
+
+@pytest.mark.parametrize("text", extremes.NO_TEXTS)
+@pytest.mark.parametrize("at", [0, 1, 2], ids=["first", "middle", "last"])
+def test_an_object_that_is_not_json_leaves_its_page_as_it_is(text: str, at: int) -> None:
+    bad = f'{{"metadata":{{"namespace":"ns","name":"bad","uid":"u","x":{text}}},"spec":{{}}}}'
+    items = [claim("a"), claim("b")]
+    items.insert(at, bad)
+    body = page(*items).decode().encode("latin-1")
+    found = decode_page(RESOURCECLAIMS, body)
+    names = [each.metadata.name for each in found.items]
+    assert [name for name in names if name != "bad"] == ["a", "b"]
+    assert [str(each) for each in found.unreadable] == ["ResourceClaim ns/bad"] * (3 - len(names))
+    assert len(names) == (3 if text == '"\xff"' else 2)
+
+
+@pytest.mark.parametrize("text", extremes.NO_TEXTS)
+def test_an_object_that_is_not_json_is_one_event_of_its_watch(text: str) -> None:
+    bad = f'{{"metadata":{{"namespace":"ns","name":"bad","uid":"u","x":{text}}},"spec":{{}}}}'
+    first, middle, last = events(
+        *(f'{{"type":"ADDED","object":{each}}}' for each in (claim("a"), bad, claim("b")))
+    )
+    assert first.object is not None
+    assert last.object is not None
+    assert middle.object is not None or str(middle.unreadable) == "ResourceClaim ns/bad"

@@ -1,4 +1,4 @@
-"""In Kubernetes' JSON null means absent, in every place where claimctl reads."""
+"""In Kubernetes' JSON null means absent, and so does a time that cannot be computed with."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from claimctl.wire.base import Wire, decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec
 from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.times import MOST_SECONDS
+from tests.support import extremes
 
 for package in (
     claimctl.wire,
@@ -198,3 +200,67 @@ def test_what_is_wrong_beside_a_null_is_named_all_the_same() -> None:
     claim = {"spec": None, "status": {"reservedFor": [None, {"uid": 5}]}}
     with pytest.raises(msgspec.ValidationError, match=r"Expected `str`.*reservedFor\[0\]\.uid"):
         decode(json.dumps(claim), ResourceClaim)
+
+
+def put(value: Any, at: Path, new: Any) -> Any:
+    if not at:
+        return new
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[at[0]] = put(value[at[0]], at[1:], new)
+    return copy
+
+
+def values(shape: inspect.Type, of: type[inspect.Type], here: Path = ()) -> Iterator[Path]:
+    """Where ``sample(shape)`` has values of a type."""
+    match present(shape):
+        case inspect.StructType() as struct:
+            for each in struct.fields:
+                yield from values(each.type, of, (*here, each.encode_name))
+        case inspect.VarTupleType(item_type=item):
+            yield from values(item, of, (*here, 0))
+        case inspect.DictType(value_type=value):
+            yield from values(value, of, (*here, "one"))
+        case other if isinstance(other, of):
+            yield here
+
+
+@pytest.mark.parametrize("type_", STRUCTS, ids=lambda each: each.__qualname__)
+def test_a_time_that_cannot_be_computed_with_is_as_if_nothing_stood_there(
+    type_: type[Wire],
+) -> None:
+    shape = inspect.type_info(type_)
+    whole = sample(shape)
+    optional = set(places(shape))
+    for place in values(shape, inspect.DateTimeType):
+        absent = decode(json.dumps(without(whole, {place})), type_) if place in optional else None
+        for time in extremes.TIMES:
+            body = json.dumps(put(whole, place, time))
+            if place[-1] == "deletionTimestamp":
+                deleted = put(whole, place, "1970-01-01T00:00:00Z")
+                assert decode(body, type_) == decode(json.dumps(deleted), type_)
+            elif absent is not None:
+                assert decode(body, type_) == absent, (place, time)
+            else:
+                with pytest.raises(msgspec.ValidationError):
+                    decode(body, type_)
+
+
+def test_what_is_no_time_at_all_is_refused() -> None:
+    wrongs: list[Any] = ["yesterday", "", 5, {}, ["2026-01-01T00:00:00Z"]]
+    for wrong in wrongs:
+        body = {"metadata": {"name": "a", "creationTimestamp": wrong}}
+        with pytest.raises(msgspec.ValidationError, match="creationTimestamp"):
+            decode(json.dumps(body), ResourceClaim)
+
+
+@pytest.mark.parametrize("type_", STRUCTS, ids=lambda each: each.__qualname__)
+def test_a_number_of_seconds_beyond_its_limits_counts_as_the_limit(type_: type[Wire]) -> None:
+    shape = inspect.type_info(type_)
+    whole = sample(shape)
+    for place in values(shape, inspect.IntType):
+        if not str(place[-1]).endswith("Seconds"):
+            continue
+        for number in extremes.NUMBERS:
+            known = min(max(number, 0), MOST_SECONDS)
+            body, same = (json.dumps(put(whole, place, value)) for value in (number, known))
+            assert decode(body, type_) == decode(same, type_), (place, number)
