@@ -95,6 +95,7 @@ class SharedLists:
                 uids.update(pod.metadata.uid for pod in page.items)
                 using.extend(filter(None, map(self._slim, page.items)))
                 unread += page.unreadable
+                del page  # or else it would be in memory beside the next one
         return PodList(version, tuple(using), frozenset(uids), tuple(unread))
 
     def _slim(self, pod: Pod) -> Pod | None:

@@ -72,6 +72,7 @@ async def _list_some(
             unreadable += page.unreadable
             for pod in page.items:
                 gathering.add(pod)
+            del page  # or else it would be in memory beside the next one
         return PodsOfClaims(gathering.by_claim, tuple(unreadable)), len(gathering.names)
 
     try:

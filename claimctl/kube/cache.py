@@ -12,10 +12,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import structlog
 
 from claimctl.kube.codec import Listing, WatchEvent
 from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.wire.base import encode
 from claimctl.wire.meta import HasMetadata
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
@@ -53,6 +55,8 @@ class Index(Generic[T]):
         self._indexers = dict(indexers)
         # by index, value and key
         self._under: dict[str, dict[Hashable, dict[Key, T]]] = {name: {} for name in indexers}
+        self.bytes = 0
+        """The length of all objects as JSON. In memory they have two to four times as many."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -86,6 +90,7 @@ class Index(Generic[T]):
         key = key_of(item)
         old = self._objects.get(key)
         before = self.values(old)
+        self.bytes += len(encode(item)) - self._size(old)
         self._objects[key] = item
         for name, now in values.items():
             self._remove(name, key, [value for value in before[name] if value not in now])
@@ -96,9 +101,14 @@ class Index(Generic[T]):
     def pop(self, key: Key) -> T | None:
         """Remove an object and return it."""
         old = self._objects.pop(key, None)
+        self.bytes -= self._size(old)
         for name, values in self.values(old).items():
             self._remove(name, key, values)
         return old
+
+    def _size(self, old: T | None) -> int:
+        # encoded again: to remember the lengths would take more memory than many objects
+        return len(encode(old)) if old is not None else 0
 
     def _remove(self, name: str, key: Key, values: Iterable[Hashable]) -> None:
         by_value = self._under[name]
@@ -268,11 +278,13 @@ class Cache(Generic[T]):
                 was deleted, and is not kept.
         """
         unread = Unreadable.failed(self.unread.resource, item, error)
+        # a fault of the object, and not one of ours whose place somebody has to find
+        bug = None if isinstance(error, msgspec.ValidationError) else error
         if gone:
-            self.unread.log(unread, error)
+            self.unread.log(unread, bug)
             self.report_unread(unread, True)
         else:
-            self.note_unreadable(unread, error)
+            self.note_unreadable(unread, bug)
 
     def remove(
         self, key: Key, last: T | None, *, relist: bool, unread: Unreadable | None = None

@@ -13,6 +13,7 @@ import msgspec
 
 from claimctl.kube.codec import Listing, WatchEvent, decode_page, watch_events
 from claimctl.kube.errors import (
+    AnswerTooLong,
     BadAnswer,
     BadRequest,
     Conflict,
@@ -25,6 +26,7 @@ from claimctl.kube.request import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
+    MOST_BYTES,
     Call,
     Sender,
     call_to,
@@ -42,6 +44,15 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 PAGE = 500
+"""The objects of the first page of a list. The next ones have as many as ``_PAGE_BYTES`` hold, by
+the bytes of the page before."""
+_PAGE_BYTES = 8_000_000
+_LONGEST_PAGE_BYTES = 16_000_000
+"""A page that is longer is given up, and asked for again with fewer objects. Users choose the sizes
+and the order of objects, so the page before says little about the next one."""
+_MOST_OBJECTS = 1_000
+_LARGER, _SMALLER = 4, 8
+"""The steps by which pages grow at most, and by which they shrink."""
 _DOES_NOT_FIT = "the server rejected our request due to an error in our request"
 """What a server answers with 422 if a JSON patch does not fit the object, or its test fails."""
 
@@ -199,6 +210,7 @@ class Client:
                     version = page.resource_version
                     items.extend(part for obj in page.items if (part := keep(obj)) is not None)
                     unreadable += page.unreadable
+                    del page  # or else it would be in memory beside the next one
         except Gone:
             if limit == 0:
                 raise
@@ -219,25 +231,38 @@ class Client:
 
         Args:
             version: if given, read the objects as they were at this version instead.
-            limit: the number of objects a page; 0 means a single page.
+            limit: the number of objects of the first page; 0 means a single page, unless it is too
+                long.
 
         Raises:
             Gone: a page token expired before the next page was requested; start over.
         """
-        # limit=0 means 'no limit'; the server needs the limit again beside each token
-        always = (*_selectors(label_selector, field_selector), ("limit", str(limit)))
+        selectors = _selectors(label_selector, field_selector)
         exact = (("resourceVersion", version), ("resourceVersionMatch", "Exact"))
-        query = (*always, *exact) if version else always
+        where: Query = exact if version else ()
         while True:
-            page = await self._page(resource, namespace, query)
+            # limit=0 means 'no limit'; the server needs the limit again beside each token
+            query = (*selectors, ("limit", str(limit)), *where)
+            most = _LONGEST_PAGE_BYTES if limit > 1 else MOST_BYTES
+            try:
+                page, size = await self._page(resource, namespace, query, most)
+            except AnswerTooLong:
+                if limit == 1:
+                    raise
+                limit = max(limit // _SMALLER, 1) if limit else PAGE
+                continue
+            token, count = page.continue_token, len(page.items) + len(page.unreadable)
             yield page
-            if not page.continue_token:
+            del page  # or else it would be in memory beside the next one
+            if not token:
                 return
-            query = (*always, ("continue", page.continue_token))
+            where = (("continue", token),)
+            limit = _next_limit(limit, count, size)
 
     async def version_now(self, resource: Resource[Any], namespace: str = "") -> str:
         """The version of the collection now: a page of one object has it, too."""
-        return (await self._page(resource, namespace, (("limit", "1"),))).resource_version
+        page, _ = await self._page(resource, namespace, (("limit", "1"),))
+        return page.resource_version
 
     async def create(
         self,
@@ -404,11 +429,14 @@ class Client:
         spec = {"resourceAttributes": right.attributes(namespace)}
         return (await self.create(OWN_ACCESS, {"spec": spec})).status.allowed
 
-    async def _page(self, resource: Resource[T], namespace: str, query: Query) -> Listing[T]:
-        call = self._call("GET", resource, namespace, query=query)
+    async def _page(
+        self, resource: Resource[T], namespace: str, query: Query, most_bytes: int = MOST_BYTES
+    ) -> tuple[Listing[T], int]:
+        """One page of a list, and the bytes of its JSON."""
+        call = replace(self._call("GET", resource, namespace, query=query), most_bytes=most_bytes)
         body = await self._sender.send(call)
         try:
-            return decode_page(resource, body)
+            return decode_page(resource, body), len(body)
         except msgspec.MsgspecError as error:
             message = f"unexpected answer: {error}"
             raise BadAnswer(call.method, call.path, message=message) from error
@@ -441,6 +469,12 @@ class Client:
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
+
+
+def _next_limit(limit: int, count: int, size: int) -> int:
+    """The objects of the next page, after one of so many objects and bytes."""
+    fitting = _PAGE_BYTES * max(count, 1) // max(size, 1)
+    return max(1, min(fitting, limit * _LARGER, _MOST_OBJECTS))
 
 
 def _under(meta: ObjectMeta, patch: Mapping[str, Any]) -> bytes:

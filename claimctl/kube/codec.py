@@ -93,18 +93,31 @@ def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unread
     return Unreadable.of(resource, bytes(raw), "metadata.name is missing")
 
 
+LONGEST_LINE = 16_000_000
+"""Bytes. An object of 1.5 MB, as etcd takes it, may have six times as many in JSON."""
+
+
 async def lines(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the non-empty lines of a stream. An incomplete last line is dropped."""
+    """Yield the non-empty lines of a stream. An incomplete last line is dropped.
+
+    Raises:
+        msgspec.DecodeError: a line is too long.
+    """
     pieces: list[bytes] = []
+    size = 0
     async for chunk in body:
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             joined = b"".join((*pieces, line)) if pieces else line
             pieces.clear()
+            size = 0
             if joined.strip():
                 yield joined
         if rest:
             pieces.append(rest)
+            size += len(rest)
+            if size > LONGEST_LINE:
+                raise msgspec.DecodeError(f"a line has more than {LONGEST_LINE / 1e6:g} MB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +152,11 @@ async def watch_events(
         LostEvent: a line is not an event.
     """
     async with aclosing(lines(_until(body, seconds))) as stream:
-        async for line in stream:
-            try:
+        try:
+            async for line in stream:
                 yield _event(method, path, resource, line)
-            except msgspec.MsgspecError as error:
-                raise LostEvent(method, path, message=f"not a watch event: {error}") from error
+        except msgspec.MsgspecError as error:
+            raise LostEvent(method, path, message=f"not a watch event: {error}") from error
 
 
 async def _until(body: AsyncIterator[bytes], seconds: int) -> AsyncGenerator[bytes, None]:

@@ -67,6 +67,10 @@ class BadAnswer(KubeError):
     """The answer is not JSON, or has not the expected structure."""
 
 
+class AnswerTooLong(BadAnswer):
+    """An answer has more bytes than are read. A list may be asked for in smaller pages."""
+
+
 class NotServed(KubeError):
     """The server does not serve a kind."""
 

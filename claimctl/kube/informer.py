@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
-from claimctl.kube.client import PAGE, Client
+from claimctl.kube.client import Client
 from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.retry import Backoff, Failures
 from claimctl.telemetry.face import Metric
@@ -44,6 +44,8 @@ _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
 """Deadline of a request for a version of the past."""
+_FIRST_PAGE = 50
+"""The objects of the first page, before the client knows how large they are."""
 _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or that brought an event, resets the count of failures."""
 
@@ -120,7 +122,7 @@ class Informer(Generic[T]):
         self._probing = asyncio.Lock()
         self._expected: dict[float, asyncio.Task[None]] = {}
         self._failures = Failures(_BACKOFF, _AWAY)
-        self._page_size = PAGE
+        self._page_size = _FIRST_PAGE
 
     @property
     def version(self) -> str:
@@ -289,7 +291,7 @@ class Informer(Generic[T]):
             except Gone as error:
                 # the version of the watch or a page token expired; in the latter case, the next
                 # list is read in one piece, without tokens
-                self._page_size = PAGE if self._version else 0
+                self._page_size = _FIRST_PAGE if self._version else 0
                 self._version = ""
                 await self._pause(error)
             except LostEvent as error:
@@ -323,9 +325,11 @@ class Informer(Generic[T]):
             async for page in pages:
                 relist.add(page)
                 version = page.resource_version
+                del page  # or else it would be in memory beside the next one
         relist.end()
+        self._report_bytes()
         self._version = version
-        self._page_size = PAGE
+        self._page_size = _FIRST_PAGE
         for handler in self._on_list:
             handler(self._reached, version)
         self._reached = version
@@ -346,6 +350,7 @@ class Informer(Generic[T]):
                 async for event in stream:
                     self._failures.clear()
                     self._cache.apply(event)
+                    self._report_bytes()
                     self._version = self._reached = event.resource_version or self._version
         finally:
             # also after an error: the pauses of a kind without events must not grow each time
@@ -380,6 +385,10 @@ class Informer(Generic[T]):
     def _report_broken(self, value: int) -> None:
         labels = {"resource": self.resource.plural}
         self._client.telemetry.gauge(Metric.WATCH_BROKEN, value, labels)
+
+    def _report_bytes(self) -> None:
+        labels = {"resource": self.resource.plural}
+        self._client.telemetry.gauge(Metric.CACHE_BYTES, self._cache.index.bytes, labels)
 
     def _report(self, key: Key, old: T | None, new: T | None, relist: bool) -> None:
         change = Change(self.resource, *key, old, new, relist)

@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from claimctl import __version__
 from claimctl.kube.errors import (
+    AnswerTooLong,
     ApiError,
     BadAnswer,
     BadRequest,
@@ -36,6 +37,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 4
+MOST_BYTES = 64_000_000
+"""The most that is read of an answer, but for a watch. No server needs as much."""
 _PAUSES = Backoff(first=0.25, cap=5.0)
 _LONGEST_RETRY_AFTER = 60.0
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -48,7 +51,12 @@ _HEADERS = {"accept": "application/json", "user-agent": f"claimctl/{__version__}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request before it is sent; ``template`` is its path without names, for telemetry."""
+    """One request before it is sent.
+
+    Attributes:
+        template: its path without names, for telemetry.
+        most_bytes: of the body of the answer.
+    """
 
     method: str
     path: str
@@ -58,6 +66,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     plural: str = ""
     namespace: str = ""
+    most_bytes: int = MOST_BYTES
 
     def may_be_repeated(self, error: KubeError) -> bool:
         """Whether it is worth another try after the error, and safe."""
@@ -160,20 +169,7 @@ class Sender:
 
     async def _whole(self, call: Call, span: Span) -> Body:
         """The whole body of the answer."""
-        response = await self._answer(call, span)
-        try:
-            body: Body = b""
-            async for chunk in response.body:
-                if not body:
-                    body = chunk
-                    continue
-                # no join of chunks at the end: a page of a list would be in memory twice
-                if isinstance(body, bytes):
-                    body = bytearray(body)
-                body += chunk
-            return body
-        finally:
-            await response.close()
+        return await _read(call, await self._answer(call, span))
 
     async def _attempt(
         self, call: Call, use: Callable[[Call, Span], Awaitable[T]], number: int
@@ -198,10 +194,7 @@ class Sender:
         span.set(http__response__status_code=response.status)
         if 200 <= response.status < 300:
             return response
-        try:
-            body = b"".join([chunk async for chunk in response.body])
-        finally:
-            await response.close()
+        body = bytes(await _read(call, response))
         if response.status < 400:
             raise BadAnswer(
                 call.method,
@@ -225,6 +218,26 @@ class Sender:
             self.telemetry.add(Metric.REQUESTS, {"method": call.method, "code": code})
             self.telemetry.observe(Metric.REQUEST_SECONDS, took, {"verb": call.method})
         return response
+
+
+async def _read(call: Call, response: Response) -> Body:
+    """The whole body, and close the answer. Raises AnswerTooLong."""
+    body: Body = b""
+    try:
+        async for chunk in response.body:
+            if len(body) + len(chunk) > call.most_bytes:
+                text = f"the answer has more than {call.most_bytes / 1e6:g} MB"
+                raise AnswerTooLong(call.method, call.path, message=text)
+            if not body:
+                body = chunk
+                continue
+            # no join of chunks at the end: a page of a list would be in memory twice
+            if isinstance(body, bytes):
+                body = bytearray(body)
+            body += chunk
+        return body
+    finally:
+        await response.close()
 
 
 def connection_lost(call: Call, error: ConnectionError) -> Unreachable:

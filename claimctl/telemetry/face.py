@@ -36,6 +36,7 @@ class Metric(StrEnum):
     LEADER = "claimctl_leader"
     WATCH_BROKEN = "claimctl_watch_broken"
     UNREADABLE_OBJECTS = "claimctl_unreadable_objects"
+    CACHE_BYTES = "claimctl_cache_bytes"
     RESCHEDULE_EVICTIONS = "claimctl_reschedule_evictions_total"
     RESCHEDULE_SKIPPED = "claimctl_reschedule_skipped_total"
     RESCHEDULE_MOVES = "claimctl_reschedule_moves_total"

@@ -12,14 +12,21 @@ from typing import Self
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from prometheus_client.aiohttp import make_aiohttp_handler
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from claimctl.telemetry.connections import Connections
 from claimctl.telemetry.settings import BindError
 
 log = structlog.get_logger(__name__)
 
 Check = Callable[[], bool]
+
+_FORMATS = ("text/plain;version=0.0.4", "application/openmetrics-text;version=1.0.0")
+_FRESH_SECONDS = 1.0
+"""For so long, the same page of metrics is served again: to make one takes time from the loop."""
+_WAITING = 32
+"""The connections that the kernel keeps before they are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,8 @@ class HealthServer:
     """``async with HealthServer(probes, "0.0.0.0:8080")`` serves from entry to exit.
 
     Each request calls the checks in the event loop, so they must be quick. Port 0 means any free
-    port; ``url`` has the actual one. With a certificate it speaks TLS.
+    port; ``url`` has the actual one. With a certificate it speaks TLS. Connections are few and end
+    soon, see ``Connections``.
 
     Raises:
         BindError: on entry, if the address is in use, not local, or not an address.
@@ -96,38 +104,52 @@ class HealthServer:
         self._bind = bind_address
         self._certificate = certificate
         self._runner: web.AppRunner | None = None
+        self._connections: Connections | None = None
+        self._listening: asyncio.Server | None = None
+        self._pages: dict[str, tuple[float, bytes, str]] = {}
         self.url = ""
 
     async def __aenter__(self) -> Self:
         host, port = split_address(self._bind)
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
+        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        server = self._runner.server
+        assert server is not None
+        tls = self._certificate.context if self._certificate else None
+        self._connections = Connections(server, tls)
+        loop = asyncio.get_running_loop()
         try:
-            tls = self._certificate.context if self._certificate else None
-            await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+            self._listening = await loop.create_server(
+                self._connections, host or None, port, backlog=_WAITING
+            )
         except OSError as error:
-            await runner.cleanup()
+            await self._runner.cleanup()
             raise BindError(f"cannot listen on {self._bind}: {error.strerror}") from None
-        self._runner = runner
-        bound = runner.addresses[0]
+        bound = self._listening.sockets[0].getsockname()
         self.url = f"http{'s' if tls else ''}://{host or '127.0.0.1'}:{bound[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._listening is not None:
+            self._listening.close()
         if self._runner is not None:
             await asyncio.shield(self._runner.cleanup())
+        if self._connections is not None:
+            self._connections.close()
 
     def _application(self) -> web.Application:
-        application = web.Application(middlewares=[self._fresh])
+        application = web.Application(middlewares=[self._note])
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         if self._probes.metrics is not None:
-            application.router.add_get("/metrics", make_aiohttp_handler(self._probes.metrics))
+            application.router.add_get("/metrics", self._metrics)
         return application
 
     @web.middleware
-    async def _fresh(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Look for a new certificate: the kubelet asks every few seconds."""
+    async def _note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Look for a new certificate, too: the kubelet asks every few seconds."""
+        if self._connections is not None:
+            self._connections.asked(request.protocol)
         if self._certificate is not None:
             self._certificate.refresh()
         return await handler(request)
@@ -137,6 +159,21 @@ class HealthServer:
 
     async def _readyz(self, _request: web.Request) -> web.Response:
         return _verdict(self._probes.ready)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        """The metrics in the format that the scraper prefers."""
+        assert self._probes.metrics is not None
+        _, wanted = choose_encoder(",".join(request.headers.getall("Accept", ())))
+        given = _FORMATS["openmetrics" in wanted]
+        now = asyncio.get_running_loop().time()
+        made, page, kind = self._pages.get(given, (-_FRESH_SECONDS, b"", ""))
+        if now - made >= _FRESH_SECONDS:
+            encode, kind = choose_encoder(given)
+            page = encode(self._probes.metrics)
+            self._pages[given] = now, page, kind
+        response = web.Response(body=page, headers={"Content-Type": kind})
+        response.enable_compression()
+        return response
 
 
 def _verdict(checks: Mapping[str, Check]) -> web.Response:

@@ -13,7 +13,7 @@ from typing import Any
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
-from claimctl.controller.caches.informers import owning
+from claimctl.controller.caches.slim import slim_claim
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
@@ -60,7 +60,7 @@ async def scan_claims(
     believing: bool = False,
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), or those of them in ``only``."""
-    everything = await client.collect(RESOURCECLAIMS, owning, namespace)
+    everything = await client.collect(RESOURCECLAIMS, slim_claim, namespace)
     claims = [claim for claim in everything.items if only is None or _key(claim) in only]
     began = clock.monotonic()
     # of a pod its UID, and what decisions need of one that names a claim

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
-from msgspec.structs import replace
-
 from claimctl.controller.caches.kinds import KindCache
+from claimctl.controller.caches.slim import (
+    bounded,
+    slim,
+    slim_claim,
+    slim_node,
+    slim_replica_set,
+    slim_slice,
+    slim_workload,
+)
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
@@ -17,8 +23,8 @@ from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import judged, named_claims
-from claimctl.wire.claims import Device, ResourceClaim, ResourceSlice
-from claimctl.wire.meta import ObjectMeta
+from claimctl.reservation.remembered import Remembered
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
@@ -62,31 +68,6 @@ BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BINDING_CONDITIONS = "binding conditions"
 PoolKey = tuple[str, str]
 """Driver and name of a pool."""
-
-
-def owning(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with copies of its undecoded parts, which are views into the received bytes:
-    otherwise one claim would keep a whole page of a list in memory."""
-    entries = tuple(
-        replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
-    )
-    metadata = replace(claim.metadata, managed_fields=entries)
-    status = replace(claim.status, devices=claim.status.devices.copy())
-    return replace(claim, metadata=metadata, status=status)
-
-
-def slim_slice(piece: ResourceSlice) -> ResourceSlice:
-    """The parts of the slice that decisions read: of most devices the name alone. Equal names are
-    in memory once: the nodes of a cluster have the same ones."""
-    meta, devices = piece.metadata, piece.spec.devices or ()
-    slim = tuple(device if device.is_special else _named(device.name) for device in devices)
-    kept = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
-    return ResourceSlice(metadata=kept, spec=replace(piece.spec, devices=slim))
-
-
-@lru_cache(maxsize=10_000)
-def _named(device: str) -> Device:
-    return Device(name=device)
 
 
 class GroupCache:
@@ -139,12 +120,18 @@ class Caches:
     """One informer per watched resource, with the indexes that snapshots need."""
 
     def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
-        def informer(resource: Resource[Any], **options: Any) -> Informer[Any]:
-            return Informer(client, resource, clock, rng=rng, **options)
+        def informer(
+            resource: Resource[Any], keep: Callable[[Any], Any] = slim, **options: Any
+        ) -> Informer[Any]:
+            def within_bounds(item: Any) -> Any:
+                kept = keep(item)
+                return kept if kept is None else bounded(kept)
 
-        self.nodes = informer(NODES)
+            return Informer(client, resource, clock, rng=rng, keep=within_bounds, **options)
+
+        self.nodes = informer(NODES, keep=slim_node)
         self.claims: Informer[ResourceClaim] = informer(
-            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of}
+            RESOURCECLAIMS, keep=slim_claim, indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of}
         )
         self.pods: Informer[Pod] = informer(
             PODS,
@@ -161,13 +148,13 @@ class Caches:
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
-            kind: informer(resource, indexes={BY_GROUP: _template_group})
+            kind: informer(resource, keep=slim_workload, indexes={BY_GROUP: _template_group})
             for kind, resource in WORKLOADS.items()
         }
         self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: claims_of_group}))
         self.replica_sets: Informer[ReplicaSet] = informer(
             REPLICASETS,
-            keep=lambda made: made if named_claims(made.spec.template) else None,
+            keep=slim_replica_set,
             indexes={BY_CLAIM: claims_of_replica_set},
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
@@ -289,13 +276,15 @@ def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
 
 def claims_of_pod(pod: Pod) -> tuple[ClaimKey, ...]:
     """The claims that the pod uses."""
-    return _within(pod.metadata.namespace, claim_names(pod))
+    return _within((pod.metadata.namespace, claim_names(pod)))
 
 
-@lru_cache(maxsize=10_000)
-def _within(namespace: str, names: frozenset[str]) -> tuple[ClaimKey, ...]:
-    """The keys of the claims. The pods of a workload have equal ones."""
-    return tuple(ClaimKey(namespace, name) for name in sorted(names))
+def _keys(names: tuple[str, frozenset[str]]) -> tuple[ClaimKey, ...]:
+    return tuple(ClaimKey(names[0], name) for name in sorted(names[1]))
+
+
+_within = Remembered(_keys, most_bytes=8_000_000)
+"""The keys of the claims of a namespace. The pods of a workload have equal ones."""
 
 
 def _listed_groups(claim: ResourceClaim) -> Iterable[GroupKey]:
@@ -310,13 +299,13 @@ def _template_group(workload: Workload) -> Iterable[GroupKey]:
 
 def claims_of_group(group: PodGroup) -> tuple[ClaimKey, ...]:
     """The claims that the group's spec names."""
-    return _within(group.metadata.namespace, names_in(group.spec.resource_claims))
+    return _within((group.metadata.namespace, names_in(group.spec.resource_claims)))
 
 
 def claims_of_replica_set(replica_set: ReplicaSet) -> tuple[ClaimKey, ...]:
     """The claims that its pods use."""
     template = replica_set.spec.template
-    return _within(replica_set.metadata.namespace, frozenset(named_claims(template)))
+    return _within((replica_set.metadata.namespace, frozenset(named_claims(template))))
 
 
 def _pool(piece: ResourceSlice) -> PoolKey:

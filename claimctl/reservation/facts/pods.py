@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 
 from claimctl.reservation.facts.references import is_pod, tombstone
+from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import ContainerStatus, Pod, PodResourceClaim, PodResourceClaimStatus
@@ -34,10 +34,12 @@ def claim_names(pod: Pod) -> frozenset[str]:
     return named
 
 
-@lru_cache(maxsize=10_000)
-def names_in(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
-    """The names in the entries. The pods of a workload have equal entries."""
+def _names(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
     return frozenset(filter(None, (claim.resource_claim_name for claim in claims)))
+
+
+names_in = Remembered(_names, most_bytes=8_000_000)
+"""The names in the entries. The pods of a workload have equal entries."""
 
 
 def is_bound(pod: Pod) -> bool:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from functools import lru_cache
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.pods import DISRUPTED, PREPARED, claim_names
+from claimctl.reservation.remembered import Remembered
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 
 T = TypeVar("T", bound=Hashable)
-
-SHARED = 10_000
-"""The number of different parts that are remembered so that equal ones can be shared."""
 
 
 def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
@@ -56,7 +53,9 @@ def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
         scheduling_group=_intern(spec.scheduling_group),
         tolerations=() if bound else _intern(spec.tolerations),
         scheduler_name="" if bound else sys.intern(spec.scheduler_name),
-        volumes=tuple(volume for volume in pending if volume.may_be_unbound),
+        # one gate or one volume that may be late says the same as all
+        scheduling_gates=spec.scheduling_gates[:1],
+        volumes=tuple(volume for volume in pending if volume.may_be_unbound)[:1],
     )
     # the text of a condition changes with every try of a scheduler
     wanted = _BOUND_CONDITIONS if bound else _CONDITIONS
@@ -78,8 +77,7 @@ def _with_claims_of(known: Pod, pod: Pod) -> Pod:
     return replace(pod, status=replace(pod.status, resource_claim_statuses=(*now, *lost)))
 
 
-@lru_cache(maxsize=SHARED)
-def _intern_status(status: PodStatus) -> PodStatus:
+def _shared_status(status: PodStatus) -> PodStatus:
     """The status with shared parts: most pods of a cluster are in one of a few states.
 
     The pods of a workload have equal statuses here, so this is done once for all of them.
@@ -95,6 +93,7 @@ def _intern_status(status: PodStatus) -> PodStatus:
     )
 
 
+_intern_status = Remembered(_shared_status, most_bytes=8_000_000)
 _CONDITIONS = frozenset({"PodScheduled", DISRUPTED})
 _BOUND_CONDITIONS = frozenset({DISRUPTED, PREPARED})
 """PodScheduled says why a pod is pending. A bound pod is not."""
@@ -112,10 +111,10 @@ def _nameless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, .
     return _intern(tuple(ContainerStatus(state=status.state) for status in statuses))
 
 
-_remembered = lru_cache(maxsize=SHARED)(lambda part: part)
+_remembered: Remembered[Hashable, Hashable] = Remembered(lambda part: part, most_bytes=16_000_000)
 
 
 def _intern(part: T) -> T:
     """The part, or an equal one that is in memory already. Parts are immutable."""
-    known: T = _remembered(part)
+    known: T = _remembered(part)  # type: ignore[assignment]  # equal parts have one type
     return known

@@ -12,6 +12,7 @@ from msgspec import structs
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.kinds.rules import Rule, Verdict, judge
 from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.reservation.remembered import Remembered
 from claimctl.wire.base import encode
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod, PodTemplateSpec
@@ -77,7 +78,10 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
         "spec": structs.replace(workload.spec, template=PodTemplateSpec()),
         "status": getattr(workload, "status", None),
     }
-    return judge(_RULES[type(workload)], encode(document))
+    return _shared_verdict((_RULES[type(workload)], encode(document)))
+
+
+_shared_verdict = Remembered(lambda asked: judge(*asked), most_bytes=8_000_000)
 
 
 def _seen(meta: ObjectMeta) -> ObjectMeta:

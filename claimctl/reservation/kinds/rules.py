@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from claimctl.reservation.kinds.expressions import ExpressionError, compiled, reads_status
@@ -79,7 +78,6 @@ def rule_of(document: WorkloadKind, source: str) -> Rule:
     )
 
 
-@lru_cache(maxsize=8192)
 def judge(rule: Rule, document: bytes) -> Verdict:
     """What the rule says about a workload, given as JSON.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
@@ -79,7 +80,7 @@ def test_a_list_gathers_all_pages_of_a_quorum_read() -> None:
     assert found.resource_version == "9"
     assert [request.query for request in server.requests] == [
         {"labelSelector": "x=y", "limit": "1"},
-        {"labelSelector": "x=y", "limit": "1", "continue": "t1"},
+        {"labelSelector": "x=y", "limit": "4", "continue": "t1"},
     ]
 
 
@@ -93,7 +94,7 @@ def test_only_the_first_page_of_an_earlier_state_names_its_version() -> None:
     assert ask(server, names) == ["a", "b"]
     assert [request.query for request in server.requests] == [
         {"limit": "1", "resourceVersion": "9", "resourceVersionMatch": "Exact"},
-        {"limit": "1", "continue": "t1"},
+        {"limit": "4", "continue": "t1"},
     ]
 
 
@@ -106,6 +107,53 @@ def test_a_list_whose_page_token_expires_is_asked_for_in_one_piece() -> None:
     found = ask(server, lambda client: client.list(PODS))
     assert [pod.metadata.name for pod in found.items] == ["a", "b"]
     assert server.requests[-1].query == {"limit": "0"}
+
+
+def fat(count: int, size: int, token: str = "") -> Reply:
+    things = (thing(f"p{number}", 1, spec={"x": "x" * size}) for number in range(count))
+    return listing(9, *things, token=token)
+
+
+def limits(server: WireServer) -> list[str]:
+    ask(server, lambda client: client.list(PODS, limit=50))
+    return [request.query["limit"] for request in server.requests]
+
+
+def test_pages_grow_until_they_have_eight_megabytes_or_a_thousand_objects() -> None:
+    small = [fat(2, 100, f"t{number}") for number in range(3)]
+    assert limits(WireServer(*small, fat(2, 100))) == ["50", "200", "800", "1000"]
+    large = WireServer(fat(40, 200_000, "t1"), fat(40, 100_000, "t2"), fat(1, 1))
+    assert limits(large) == ["50", "39", "79"]
+
+
+def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects() -> None:
+    fitting = fat(2, 100, "t1"), fat(1, 9, "t2"), fat(1, 9)
+    long = fat(20, 1_000_000), fat(20, 1_000_000)
+    server = WireServer(fitting[0], *long, *fitting[1:])
+    assert limits(server) == ["50", "200", "25", "3", "12"]
+    assert [request.query.get("continue") for request in server.requests[1:4]] == ["t1"] * 3
+    assert all(reply.closed for reply in long)
+
+
+def test_a_list_in_one_piece_that_is_too_long_is_read_in_pages() -> None:
+    pages = WireServer(listing(9, token="t"), failure(410, "Expired"), endless(), fat(1, 9))
+    found = ask(pages, lambda client: client.list(PODS))
+    assert len(found.items) == 1
+    assert [request.query["limit"] for request in pages.requests] == ["500", "1000", "0", "500"]
+
+
+def endless() -> Reply:
+    """70 MB, and more would come."""
+    return Reply(body=[b'{"items":[', *[b" " * 1_000_000] * 70, Wait()])
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_without_end_is_refused_in_one_line_that_names_the_request(status: int) -> None:
+    server = WireServer(replace(endless(), status=status))
+    with pytest.raises(errors.AnswerTooLong) as refused:
+        ask(server, lambda client: client.get_raw("/version"))
+    assert str(refused.value) == "GET /version: the answer has more than 64 MB"
+    assert len(server.requests) == 1
 
 
 def test_a_create_fills_in_the_kind_and_names_the_manager() -> None:

@@ -53,6 +53,11 @@ def test_lines_are_whole_however_they_were_chopped(
     assert collected(*chunks) == expected
 
 
+def test_a_line_without_end_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError, match="a line has more than 16 MB"):
+        collected(b"a\n", *[b"x" * 1_000_000] * 17)
+
+
 def test_a_list_without_items_may_say_null() -> None:
     page = decode_page(PODS, b'{"metadata":{"resourceVersion":"7"},"items":null}')
     assert page == Listing((), "7")

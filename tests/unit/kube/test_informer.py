@@ -111,7 +111,7 @@ def test_a_list_then_events_make_the_copy_and_tell_every_change_once() -> None:
             Wait(),
         ),
     ).play()
-    assert told.asked == ["list 500", "page", "watch 10"]
+    assert told.asked == ["list 50", "page", "watch 10"]
     assert told.told == [
         ("a", None, "1", True),
         ("b", None, "2", True),
@@ -142,7 +142,7 @@ def test_a_stream_that_the_server_closes_is_resumed_without_a_list() -> None:
         stream(bookmark(20), Wait(40)),
         stream(Wait(40)),
     ).play(seconds=100)
-    assert told.asked == ["list 500", "watch 10", "watch 11", "watch 20"]
+    assert told.asked == ["list 50", "watch 10", "watch 11", "watch 20"]
     assert told.server.times == [0, 0, 40, 80]
     assert told.connects == 3
 
@@ -158,7 +158,7 @@ def test_a_version_too_old_in_either_form_leads_to_a_new_list(gone: Callable[[],
         gone(),
         listing(30, thing("a", 25), thing("c", 26), thing("same", 3)),
     ).play()
-    assert told.asked[:4] == ["list 500", "watch 10", "list 500", "watch 30"]
+    assert told.asked[:4] == ["list 50", "watch 10", "list 50", "watch 30"]
     assert told.told[3:] == [
         ("a", "1", "25", True),
         ("c", None, "26", True),
@@ -173,7 +173,7 @@ def test_a_page_token_too_old_leads_to_a_list_in_one_piece() -> None:
         failure(410, "Expired"),
         listing(20, thing("a", 1), thing("b", 12)),
     ).play(seconds=10)
-    assert told.asked == ["list 500", "page", "list 0", "watch 20"]
+    assert told.asked == ["list 50", "page", "list 0", "watch 20"]
     assert len(told.listings) == 1
     assert told.told == [("a", None, "1", True), ("b", None, "12", True)]
 
@@ -205,7 +205,7 @@ def test_a_broken_connection_is_resumed_from_the_last_event_with_growing_pauses(
         *(broken() for _ in range(8)),
         stream(Wait()),
     ).play(seconds=600)
-    assert told.asked[:3] == ["list 500", "watch 10", "watch 11"]
+    assert told.asked[:3] == ["list 50", "watch 10", "watch 11"]
     assert set(told.asked[2:]) == {"watch 11"}
     times = told.server.times
     pauses = [b - a for a, b in pairwise(times[1:])][:9]
@@ -251,7 +251,7 @@ def test_trouble_is_told_while_it_lasts() -> None:
 
 def test_a_silent_stream_is_cut_and_resumed() -> None:
     told = story(listing(10), stream(bookmark(15), Wait()), stream(Wait(5))).play(seconds=152)
-    assert told.asked == ["list 500", "watch 10", "watch 15"]
+    assert told.asked == ["list 50", "watch 10", "watch 15"]
     assert told.server.times == [0, 0, 150]
 
 
@@ -288,18 +288,18 @@ def caught_up(*script: Reply, version: str = "20", seconds: float = 3.0) -> tupl
 
 def test_a_copy_that_has_come_as_far_needs_no_wait() -> None:
     script = listing(10), stream(event("ADDED", "a", 20), Wait(None))
-    assert caught_up(*script) == (True, 0, "list 500, watch 10")
+    assert caught_up(*script) == (True, 0, "list 50, watch 10")
 
 
 def test_a_copy_comes_as_far_by_an_event_that_is_under_way() -> None:
     script = listing(10), stream(Wait(1.2), event("ADDED", "a", 21), Wait(None))
-    assert caught_up(*script) == (True, 0.2, "list 500, watch 10")
+    assert caught_up(*script) == (True, 0.2, "list 50, watch 10")
 
 
 def test_a_quiet_stream_is_as_far_as_the_server_says_to_who_asks_anew() -> None:
     quiet = stream(event("ADDED", "a", 15), Wait(None))
     answer = stream(Wait(1), bookmark(25), Wait(None))
-    asked = "list 500, watch 10, watch 15"
+    asked = "list 50, watch 10, watch 15"
     assert caught_up(listing(10), quiet, answer) == (True, 1.3, asked)
 
 
@@ -309,7 +309,7 @@ def test_a_stream_that_is_late_counts_when_it_has_come_as_far() -> None:
     answer = stream(event("ADDED", "a", 12), event("DELETED", "a", 22), bookmark(25))
     reached, took, asked = caught_up(listing(10), late, answer, answer, answer)
     assert (reached, took) == (True, 2.05)
-    assert asked == "list 500, watch 10, watch 10, watch 10"
+    assert asked == "list 50, watch 10, watch 10, watch 10"
 
 
 def test_an_answer_takes_nothing_back_from_a_stream_that_came_further_meanwhile() -> None:
@@ -347,7 +347,7 @@ QUIET = stream(Wait(None))
 
 def test_probes_that_began_before_the_question_answer_sooner() -> None:
     probes = answer(1, 25), answer(1, 26), answer(1, 27)
-    asked = "list 500, watch 10, watch 10, watch 10, watch 25"
+    asked = "list 50, watch 10, watch 10, watch 10, watch 25"
     assert expected(listing(10), QUIET, *probes) == (True, 0.0, asked)
 
 
@@ -381,7 +381,7 @@ def test_a_probe_says_nothing_of_a_copy_that_was_listed_anew_since() -> None:
     lost, late = stream(Wait(5), expired()), answer(1.3, 25)
     told = expected(listing(10), lost, late, listing(12), *[QUIET] * 8)
     assert told[:2] == (False, 3.0)
-    assert told[2].startswith("list 500, watch 10, watch 10, list 500, watch 12")
+    assert told[2].startswith("list 50, watch 10, watch 10, list 50, watch 12")
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_who_cannot_say_how_far_it_is_has_not_come_as_far(answer: Reply) -> None
 
 
 def test_without_a_stream_there_is_nothing_to_ask() -> None:
-    assert caught_up(listing(10), silence()) == (False, 3.0, "list 500, watch 10")
+    assert caught_up(listing(10), silence()) == (False, 3.0, "list 50, watch 10")
 
 
 async def test_several_who_wait_ask_once() -> None:

@@ -6,13 +6,14 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import structlog
 from opentelemetry import trace
 
-from claimctl.telemetry.logs import HIDDEN, Format, Level, configure
+from claimctl.telemetry.logs import HIDDEN, Format, Level, Repeated, configure
 from tests.support.hostile import TEXT, forged_lines, obeyed
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 5000, tzinfo=UTC)
@@ -133,3 +134,76 @@ def test_a_line_has_the_ids_of_the_span_in_which_it_was_logged() -> None:
     inside, outside = map(json.loads, out.getvalue().splitlines())
     assert (inside["trace_id"], inside["span_id"]) == (f"{0xABC:032x}", f"{0xDEF:016x}")
     assert "trace_id" not in outside
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def lines_of(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_one_of_equal_warnings_is_logged_a_minute_and_says_how_many_were_not() -> None:
+    out, watch = io.StringIO(), Watch()
+    configure(Format.JSON, stream=out, now=watch)
+    log = structlog.get_logger("x")
+    for _ in range(2):
+        for _ in range(1_000):
+            log.warning("watch failed", resource="pods")
+            log.warning("watch failed", resource="nodes")
+        watch.now += timedelta(seconds=61)
+    log.warning("watch failed", resource="pods")
+    logged_lines = [(line["resource"], line.get("equal_lines_left_out")) for line in lines_of(out)]
+    assert logged_lines == [
+        ("pods", None),
+        ("nodes", None),
+        ("pods", 999),
+        ("nodes", 999),
+        ("pods", 999),
+    ]
+
+
+def test_equal_tracebacks_of_libraries_are_logged_once_a_minute() -> None:
+    out, watch = io.StringIO(), Watch()
+    configure(Format.JSON, stream=out, now=watch)
+    for number in range(1_000):
+        try:
+            raise OSError(24, "Too many open files")
+        except OSError:
+            logging.getLogger("asyncio").exception("socket.accept() out of %s", "resource")
+        log_a_failure(f"failure {number % 2}")
+    watch.now += timedelta(seconds=61)
+    logging.getLogger("asyncio").error("socket.accept() out of resource")
+    messages = [line["message"] for line in lines_of(out)]
+    assert messages[:3] == ["socket.accept() out of resource", "failed", "failed"]
+    assert len(messages) == 4
+
+
+def test_what_is_decided_is_logged_as_often_as_it_is_done() -> None:
+    out = logged(Format.JSON)
+    for _ in range(5):
+        structlog.get_logger("x").info("claim released", reason="Idle")
+    assert len(lines_of(out)) == 5
+
+
+def test_equal_warnings_about_two_claims_are_two_lines() -> None:
+    out = logged(Format.JSON)
+    for claim in ("ml/a", "ml/b", "ml/a"):
+        with structlog.contextvars.bound_contextvars(claim=claim):
+            structlog.get_logger("x").warning("claim cannot be changed")
+    assert [line["claim"] for line in lines_of(out)] == ["ml/a", "ml/b"]
+
+
+def test_the_lines_that_are_remembered_are_bounded() -> None:
+    repeated = Repeated(Watch())
+    for number in range(5_000):
+        assert repeated.left_out((f"line {number}",)) == 0
+    assert repeated.left_out(("line 4999",)) is None
+    assert repeated.left_out(("line 0",)) == 0

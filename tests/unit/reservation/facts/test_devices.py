@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.controller.caches.informers import slim_slice
+from claimctl.controller.caches.slim import slim_slice
 from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.controller.caches.informers import slim_slice
+from claimctl.controller.caches.slim import slim_slice
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Arrivals, Memory
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind

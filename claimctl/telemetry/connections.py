@@ -1,0 +1,143 @@
+"""The connections of a server that strangers reach: few, and none for long.
+
+Any pod of a cluster may reach the port. Each connection takes a file of the process, and without
+files the process cannot reach the API server. So a new connection closes the one that was silent
+for longest: whoever holds connections open keeps no kubelet out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+MOST_CONNECTIONS = 64
+HEADER_SECONDS = 5.0
+"""From the connection on, until a request with all its headers is there."""
+ANSWER_SECONDS = 30.0
+"""From a request on, until its answer is read and the next request is there."""
+
+
+class Connections:
+    """Makes the protocols of a server's connections, ``factory`` of ``loop.create_server``.
+
+    TLS begins in here, and not in the server: a connection counts also before its handshake.
+    """
+
+    def __init__(
+        self, inner: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._inner = inner
+        self._tls = tls
+        # in the order of the last sign of life
+        self._open: dict[_Connection, None] = {}
+
+    def __call__(self) -> asyncio.Protocol:
+        return _Connection(self, self._inner(), self._tls)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self, connection: _Connection) -> None:
+        while len(self._open) >= MOST_CONNECTIONS:
+            next(iter(self._open)).close()
+        self._open[connection] = None
+
+    def leave(self, connection: _Connection) -> None:
+        self._open.pop(connection, None)
+
+    def asked(self, inner: asyncio.Protocol) -> None:
+        """Note that a whole request has come to the protocol that ``inner`` made."""
+        for connection in self._open:
+            if connection.inner is inner:
+                del self._open[connection]
+                self._open[connection] = None
+                connection.wait(ANSWER_SECONDS)
+                return
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in tuple(self._open):
+            connection.close()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, which is given up when its time is over."""
+
+    def __init__(
+        self, owner: Connections, inner: asyncio.Protocol, tls: ssl.SSLContext | None
+    ) -> None:
+        self.inner = inner
+        self._owner = owner
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._handshake: asyncio.Task[None] | None = None
+        self._begun = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._owner.enter(self)
+        self.wait(HEADER_SECONDS)
+        if self._tls is None:
+            self._begin()
+        else:
+            # what comes before the handshake has begun would be taken for a request
+            self._transport.pause_reading()
+            self._handshake = self._loop.create_task(self._shake_hands(self._tls))
+
+    async def _shake_hands(self, tls: ssl.SSLContext) -> None:
+        assert self._transport is not None
+        try:
+            self._transport = await self._loop.start_tls(
+                self._transport,
+                self,
+                tls,
+                server_side=True,
+                ssl_handshake_timeout=HEADER_SECONDS,
+            )
+        except OSError:
+            self.close()
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._transport is not None:
+            self._begun = True
+            self.inner.connection_made(self._transport)
+
+    def wait(self, seconds: float) -> None:
+        """Close the connection after this time; this replaces an earlier one."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self.close)
+
+    def close(self) -> None:
+        """Close the connection at once, whatever the other side has not read yet."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._end()
+
+    def _end(self) -> None:
+        self._owner.leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        if self._begun:
+            self.inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self.inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
