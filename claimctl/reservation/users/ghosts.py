@@ -40,7 +40,6 @@ SILENT_SECONDS = 40.0
 kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""
 MOST = 1000
 """The most nodes and the most ghosts in a status: etcd stores objects of up to 1.5 MB."""
-_LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
 def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
@@ -230,10 +229,7 @@ def ghosts_to_record(
         if known is not None:
             ghosts.append(merge_ghosts(known, seen))
         elif uid not in memory.once_recorded_ghosts:
-            # the CRD's schema must accept it: a client may have listed any name and UID
-            fits = len(seen.name) <= _LONGEST_NAME
-            fits &= all(len(text) <= _LONGEST_ID for text in (seen.uid, seen.boot_id))
-            if fits and (seen.node_name or memory.ghost_age.get(uid, 0.0) >= UNSEEN_POD_SECONDS):
+            if seen.node_name or memory.ghost_age.get(uid, 0.0) >= UNSEEN_POD_SECONDS:
                 ghosts.append(seen)
     ghosts.sort(key=lambda ghost: (ghost.uid not in here, ghost.uid))
     return tuple(sorted(ghosts[:MOST], key=lambda ghost: ghost.uid))
