@@ -33,7 +33,7 @@ from claimctl.controller.snapshots import CacheView, Knowledge
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.ghosts import all_on_record
+from claimctl.reservation.users.ghosts import all_on_record, merge_ghosts
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
@@ -120,11 +120,14 @@ class Checkpoints:
             if claim is None or claim.status.allocation is None:
                 continue
             ghosts = seen.ghosts.of(key)
+            present = {ghost.uid: ghost for ghost in ghosts.pods}
             recorded = frozenset(
                 ghost.uid
                 for reservation in reservations
                 if reaches(version, reservation.metadata.resource_version)
                 for ghost in reservation.status.force_deleted_pods
+                # the record tells as much as this process knows
+                if merge_ghosts(ghost, present.get(ghost.uid, ghost)) == ghost
             )
             snapshot = Snapshot(
                 now=self._know.clock.now(),

@@ -61,7 +61,7 @@ class NodeLeases:
         while True:
             await ghosts.news.wait()
             ghosts.news.clear()
-            while nodes := ghosts.nodes_to_watch():
+            while nodes := frozenset(ghosts.nodes_to_watch()):
                 now = self._clock.monotonic()
                 self._due = {name: self._due.get(name, now) for name in nodes}
                 self._since = {name: self._since.get(name, now) for name in nodes}

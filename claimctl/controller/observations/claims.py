@@ -350,6 +350,7 @@ class Memories:
             unnoticed_age=_age(now, observed.unnoticed_at, inf),
             ghost_age=dict(ghosts.ages),
             ghost_signs=dict(ghosts.signs),
+            ghost_gone_by=dict(ghosts.gone_by),
             once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},

@@ -89,7 +89,7 @@ async def test_a_ghost_on_a_node_that_lives_ends_after_its_grace_and_two_renewal
         assert set(on.changed) == {KEY}
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == frozenset()
+        assert on.seen.ghosts.nodes_to_watch() == {}
 
 
 async def test_a_late_cache_of_nodes_does_not_hide_that_the_runtime_is_down() -> None:
@@ -164,7 +164,7 @@ async def test_a_ghost_on_a_silent_node_stays_and_is_told_once() -> None:
         assert on.changed == [KEY]
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert not signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == {"node-0"}
+        assert on.seen.ghosts.nodes_to_watch() == {"node-0": 1}
 
 
 async def test_a_node_without_a_lease_gives_no_signs() -> None:
