@@ -272,9 +272,9 @@ class GhostLedger:
         """
         namespaces = {
             node: {
-                key.namespace
-                for key, known in self._known.on(node)
-                if not self._boots.replaced(node, known.pod.boot_id)
+                name
+                for name, ghosts in self._known.spaces_on(node)
+                if any(not self._boots.replaced(node, known.pod.boot_id) for known in ghosts)
             }
             for node in self._known.nodes()
             if self._was_there(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -64,7 +64,8 @@ class GhostIndex:
 
     def __init__(self) -> None:
         self._by_claim: dict[ClaimKey, dict[str, KnownGhost]] = {}
-        self._on_node: dict[str, dict[tuple[ClaimKey, str], KnownGhost]] = {}
+        self._on_node: dict[str, dict[str, dict[tuple[ClaimKey, str], KnownGhost]]] = {}
+        """By node and namespace."""
         self._claims: dict[str, dict[ClaimKey, None]] = {}
         self._count = Counter[str]()
 
@@ -80,8 +81,12 @@ class GhostIndex:
 
     def on(self, node: str) -> tuple[tuple[ClaimKey, KnownGhost], ...]:
         """The ghosts on a node, each with its claim."""
-        ghosts = self._on_node.get(node, {})
-        return tuple((key, ghost) for (key, _), ghost in ghosts.items())
+        spaces = self._on_node.get(node, {}).values()
+        return tuple((key, ghost) for ghosts in spaces for (key, _), ghost in ghosts.items())
+
+    def spaces_on(self, node: str) -> Iterator[tuple[str, Iterable[KnownGhost]]]:
+        """The ghosts on a node by namespace."""
+        return ((name, ghosts.values()) for name, ghosts in self._on_node.get(node, {}).items())
 
     def nodes(self) -> tuple[str, ...]:
         return tuple(self._on_node)
@@ -103,22 +108,29 @@ class GhostIndex:
             self._count[key.namespace] += 1
             self._claims.setdefault(key.namespace, {})[key] = None
         if node and not ghost.ended and not ghost.over:
-            self._on_node.setdefault(node, {})[key, uid] = ghost
+            spaces = self._on_node.setdefault(node, {})
+            spaces.setdefault(key.namespace, {})[key, uid] = ghost
         else:
-            _remove(self._on_node, node, (key, uid))
+            self._leave(node, key, uid)
 
     def drop(self, key: ClaimKey, uid: str) -> None:
         """Forget a ghost, if it is known."""
         ghost = self._by_claim.get(key, {}).pop(uid, None)
         if ghost is None:
             return
-        _remove(self._on_node, ghost.pod.node_name, (key, uid))
+        self._leave(ghost.pod.node_name, key, uid)
         self._count[key.namespace] -= 1
         if not self._by_claim[key]:
             del self._by_claim[key]
             _remove(self._claims, key.namespace, key)
         if not self._count[key.namespace]:
             del self._count[key.namespace]
+
+    def _leave(self, node: str, key: ClaimKey, uid: str) -> None:
+        if (spaces := self._on_node.get(node)) is not None:
+            _remove(spaces, key.namespace, (key, uid))
+            if not spaces:
+                del self._on_node[node]
 
 
 def _remove(index: dict[str, dict[K, V]], name: str, item: K) -> None:

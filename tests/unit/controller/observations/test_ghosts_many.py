@@ -43,24 +43,29 @@ KEY = ClaimKey(NAMESPACE, CLAIM)
 ELSEWHERE = ClaimKey("other", CLAIM)
 
 
-def pod(name: str, *, on: str = "node-0", grace: int = 30, version: str = "7") -> Pod:
+def pod(name: str, *, on: str = "node-0", grace: int = 30) -> Pod:
     made: Pod = running(name, node=on)
-    spec = replace(made.spec, termination_grace_period_seconds=grace)
-    return replace(made, spec=spec, metadata=replace(made.metadata, resource_version=version))
+    return replace(made, spec=replace(made.spec, termination_grace_period_seconds=grace))
 
 
 class World:
     """A ledger of a cluster with two nodes."""
 
     def __init__(self, most_apart: int = MOST_APART) -> None:
-        self.clock, boots = HandClock(), BootIds()
+        self.version, self.clock, boots = 1, HandClock(), BootIds()
         self.kubelets = Kubelets(self.clock)
         self.ghosts = GhostLedger(self.clock, boots, self.kubelets, most_apart)
         self.nodes, self.boots = {"node-0", "node-1"}, boots
         self.ghosts.is_node = self.nodes.__contains__
 
     def vanish(self, gone: Pod) -> None:
-        self.ghosts.observe(gone, None)
+        meta = replace(gone.metadata, resource_version=self.written())
+        self.ghosts.observe(replace(gone, metadata=meta), None)
+
+    def written(self) -> str:
+        """The version of another write."""
+        self.version += 1
+        return str(self.version)
 
     def crowd(self, number: int = MOST_APART) -> None:
         """So many pods vanish that further ones are not told apart."""
@@ -69,7 +74,8 @@ class World:
 
     def renew(self) -> None:
         for name in sorted(self.nodes):
-            lease = Lease(spec=LeaseSpec(renew_time=micro_time(after(self.clock.time))))
+            spec = LeaseSpec(renew_time=micro_time(after(self.clock.time)))
+            lease = Lease(metadata=ObjectMeta(resource_version=self.written()), spec=spec)
             self.kubelets.read_lease(name, lease, self.clock.time)
             self.ghosts.judge_signs(name)
 
@@ -227,7 +233,7 @@ def test_several_pods_keep_the_claim_at_least_as_long_as_each_of_them_alone(
             world.clock.time += pause
             if renewed:
                 world.renew()
-            world.vanish(pod(f"p-{number}", on=where, grace=grace, version=str(number + 1)))
+            world.vanish(pod(f"p-{number}", on=where, grace=grace))
     for _ in range(70):
         for world in (apart, merged):
             world.clock.time += 10
