@@ -28,14 +28,32 @@ ALL_PODS = "*"
 _SINCE = re.compile(r"((?:pod|node)/[^@,]+)@([0-9]{1,20})")
 
 
-def about_pod(name: str, version: str) -> str:
-    """The statement that the pod of this name or UID (``ALL_PODS``: each) has ended."""
-    return f"pod/{name}@{version}"
+def about_pod(name: str) -> str:
+    """The subject of a statement about the pods of this name or UID (``ALL_PODS``: all)."""
+    return f"pod/{name}"
 
 
-def about_node(name: str, version: str) -> str:
-    """The statement that nothing runs on the node."""
-    return f"node/{name}@{version}"
+def about_node(name: str) -> str:
+    """The subject of a statement about the pods that vanished from this node."""
+    return f"node/{name}"
+
+
+def concerns(subject: str, ghost: ForceDeletedPod) -> bool:
+    """Whether a statement with this subject is about the ghost."""
+    names = {about_pod(name) for name in (ghost.uid, ghost.name, ALL_PODS)}
+    return subject in names | ({about_node(ghost.node_name)} if ghost.node_name else set())
+
+
+def with_statement(value: str, subject: str, version: str, known: Iterable[ForceDeletedPod]) -> str:
+    """The annotation with one more statement.
+
+    Args:
+        version: that of the cluster now.
+        known: the ghosts of the subject that a status names.
+    """
+    kept = {entry for entry in value.split(",") if entry and entry.split("@")[0] != subject}
+    kept |= {ghost.uid for ghost in known if not is_several(ghost)}
+    return ",".join(sorted({*kept, f"{subject}@{version}"}))
 
 
 class Statements:
@@ -57,7 +75,5 @@ class Statements:
         """
         if ghost.uid in self._uids and not is_several(ghost):
             return True
-        about = [f"pod/{name}" for name in (ghost.uid, ghost.name, ALL_PODS)]
-        about += [f"node/{ghost.node_name}"] if ghost.node_name else []
-        stated = (self._versions[what] for what in about if what in self._versions)
+        stated = (at for subject, at in self._versions.items() if concerns(subject, ghost))
         return bool(gone_by) and any(reaches(version, gone_by) for version in stated)
