@@ -93,6 +93,7 @@ class Triggers:
         self._queues = queues
         self._leading = False
         self._unreadable = UnreadableObjects(caches)
+        observations.ghosts.is_node = self._is_node
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)
@@ -383,12 +384,20 @@ class Triggers:
         self._enqueue(_keys(claims_of_replica_set, change), urgent=change.new is None)
 
     def ghost_changed(self, key: ClaimKey) -> None:
-        """Note that what a ghost of a claim waits for has changed."""
-        self._enqueue([key], urgent=True)
+        """Note that what a ghost of a claim waits for has changed; without a name, it is a ghost of
+        all claims of the namespace."""
+        keys = self._caches.concerned_claims() if not key.name and self._leading else (key,)
+        self._enqueue((one for one in keys if one.namespace == key.namespace), urgent=True)
 
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):
-            self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))
+            for key in sorted(self._seen.ghosts.claims_on(change.name)):
+                self.ghost_changed(key)
+
+    def _is_node(self, name: str) -> bool:
+        """Whether there is a Node of this name; it may be one that cannot be read."""
+        nodes = self._caches.nodes
+        return nodes.get(name) is not None or nodes.unreadable_for(name) is not None
 
     def _slice(self, change: Change[ResourceSlice]) -> None:
         """Look at the claims in the slice's pool: their devices may be gone or broken now, or not

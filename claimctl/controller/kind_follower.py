@@ -26,7 +26,7 @@ from claimctl.kube.supervisor import Tasks
 from claimctl.parallel import wait_for
 from claimctl.reservation.kinds.rules import Kind
 from claimctl.reservation.kinds.shipped import shipped_rules
-from claimctl.wire.base import to_plain
+from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.meta import Condition, renewed
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS
@@ -140,10 +140,11 @@ class KindFollower:
         """Say in document WorkloadKind what became of its kind."""
         for document in self._caches.kind_rules.items() if self._leads() else ():
             kind, meta = (document.spec.group, document.spec.kind), document.metadata
-            status = status_of(document, self._caches.kinds.states.get(kind), self._clock.now())
+            state = self._caches.kinds.states.get(kind)
+            status = fitted(status_of(document, state, self._clock.now()))
             if status == document.status:
                 continue
-            body = {"status": to_plain(status)}
+            body = {"status": status_body(status)}
             try:
                 await self._client.merge_patch(WORKLOADKINDS, meta, body, subresource="status")
             except (Conflict, NotFound):

@@ -163,12 +163,14 @@ class Manager:
         except KubeError as error:
             log.warning("checkpoint not read", error=str(error))
             return
-        if lease is None or not (version := checkpoint.read(lease)):
+        if lease is None or not (noted := checkpoint.read(lease)).version:
             return
-        log.info("begins at the checkpoint", version=version)
-        parts.knowledge.observations.claims.checkpoint = version
+        left_out = len(noted.uncovered)
+        log.info("begins at the checkpoint", version=noted.version, not_covered=left_out)
+        memories = parts.knowledge.observations.claims
+        memories.checkpoint, memories.covers = noted.version, noted.covers
         for informer in _checkpointed_caches(parts.caches):
-            informer.begin_at(version)
+            informer.begin_at(noted.version)
 
     async def _catch_up(self, caches: Caches) -> None:
         """Wait until the caches show everything up to the start of this process: one that began at
