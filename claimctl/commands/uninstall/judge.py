@@ -28,7 +28,7 @@ from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectMeta, OwnerReference, find_condition
+from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
@@ -106,8 +106,9 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     if runs_without_crds(scan):
         yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _RUNS)
     for unread in scan.unreadable:
-        # nobody knows what it has of claimctl
-        if (kind := unread.resource.kind) in _MAY_HAVE_OURS:
+        # nobody knows what it has of claimctl; of workloads, only the metadata is read
+        kind, is_workload = unread.resource.kind, unread.resource.type is ObjectHeader
+        if is_workload or kind in _MAY_HAVE_OURS:
             reason, text = Reason.UNREADABLE, unread.describe()
             yield Leftover(kind, unread.namespace, unread.name, reason, text)
 

@@ -67,8 +67,10 @@ async def scan(
     kinds: list[wire.Resource[Any]] = [*wire.WORKLOADS.values(), *filter(None, custom)]
     for namespace in scope or ("",):
         for resource in kinds:
-            # without anything but their metadata, so that each of them can be read
-            headers = await client.list(wire.read_as(resource, ObjectHeader), namespace)
+            headers = await client.list(
+                wire.read_as(resource, ObjectHeader), namespace, partial=True
+            )
+            unreadable += headers.unreadable
             metas = (header.metadata for header in headers.items)
             workloads += (
                 AnnotatedWorkload(resource, meta) for meta in metas if own_annotations(meta)

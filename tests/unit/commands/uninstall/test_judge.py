@@ -25,7 +25,7 @@ from claimctl.commands.uninstall.judge import (
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -35,7 +35,7 @@ from claimctl.wire.reservations import (
     DowngradePlanStatus,
     ForceDeletedPod,
 )
-from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, read_as
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import (
     NOW,
@@ -355,6 +355,8 @@ def test_nodes_that_may_not_be_listed_are_noted() -> None:
 def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
     unread = Unreadable(RESOURCECLAIMS, "spec: bad", "ml", "slice")
     assert only(Scan(NOW, unreadable=(unread,))).reason == "UnreadableObject"
+    workload = replace(unread, resource=read_as(DEPLOYMENTS, ObjectHeader))
+    assert only(Scan(NOW, unreadable=(workload,))).kind == "Deployment"
     assert leftovers(Scan(NOW, unreadable=(replace(unread, resource=PODS),)), TIMES) == ()
 
 
