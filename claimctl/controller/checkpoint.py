@@ -101,7 +101,11 @@ class Checkpoints:
         if version in ("", self._last) or (least and not reaches(version, least)):
             return {}
         namespaces = unread_namespaces(self._know.caches) | memories.withdrawn_after(version)
-        claims = [key for key, *known in self._snapshots(version) if not all_on_record(*known)]
+        claims = [
+            key
+            for key, snapshot, recorded in self._snapshots(version)
+            if not all_on_record(snapshot, recorded)
+        ]
         uncovered = named(claims, namespaces)
         if uncovered is None:
             return {}

@@ -387,7 +387,7 @@ class Triggers:
         """Note that what a ghost of a claim waits for has changed; without a name, it is a ghost of
         all claims of the namespace."""
         keys = self._caches.concerned_claims() if not key.name and self._leading else (key,)
-        self._enqueue((one for one in keys if one.namespace == key.namespace), urgent=True)
+        self._enqueue((other for other in keys if other.namespace == key.namespace), urgent=True)
 
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):

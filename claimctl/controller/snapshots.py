@@ -49,7 +49,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import HasMetadata, reaches
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -109,7 +109,8 @@ class Snapshots:
         if claim is not None:
             version = claim.metadata.resource_version
             seen.ghosts.observe_list(key, claim.status.reserved_for, present, version)
-        recorded, latest = [], ""
+        recorded: list[ForceDeletedPod] = []
+        latest = ""
         for reservation in reservations:
             recorded.extend(reservation.status.force_deleted_pods)
             version = reservation.metadata.resource_version

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec.inspect import (
-    NODEFAULT,
     Field,
     IntType,
     Metadata,
@@ -58,7 +57,7 @@ def fitted(status: S) -> S:
         try:
             fit = field.fit(value)
         except Unfit:
-            if field.required or field.default is NODEFAULT:
+            if field.required or field.default is msgspec.NODEFAULT:
                 raise
             fit = field.default
         if fit is not value:

@@ -244,8 +244,8 @@ def merge_ghosts(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDelet
     boot ID is removed for good; then no reboot ends the ghost. The longer grace period counts.
     """
     if not recorded.node_name:
-        told = replace(seen, since=recorded.since)
-        return together(told, recorded) if is_several(seen) else told
+        seen = replace(seen, since=recorded.since)
+        return together(seen, recorded) if is_several(seen) else seen
     if seen.boot_id and seen.boot_id != recorded.boot_id:
         return together(replace(recorded, boot_id=""), seen)
     return together(recorded, seen)
