@@ -81,7 +81,9 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
     return _shared_verdict((_RULES[type(workload)], encode(document)))
 
 
-_shared_verdict = Remembered(lambda asked: judge(*asked), most_bytes=8_000_000)
+_shared_verdict: Remembered[tuple[Rule, bytes], Verdict] = Remembered(
+    lambda asked: judge(*asked), most_bytes=8_000_000
+)
 
 
 def _seen(meta: ObjectMeta) -> ObjectMeta:

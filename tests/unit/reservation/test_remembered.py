@@ -25,7 +25,9 @@ def test_equal_arguments_share_one_result() -> None:
 
 
 def test_the_bytes_of_all_arguments_are_bounded_whatever_their_lengths() -> None:
-    names = Remembered(lambda claims: frozenset(map(repr, claims)), most_bytes=4_000_000)
+    names: Remembered[ENTRIES, frozenset[str]] = Remembered(
+        lambda claims: frozenset(map(repr, claims)), most_bytes=4_000_000
+    )
     tracemalloc.start()
     try:
         for pod in range(2_000):

@@ -87,7 +87,7 @@ def test_what_a_user_writes_and_is_read_is_refused_beyond_the_bound(
 def test_an_object_that_names_thousands_of_claims_is_refused(resource: Resource[Any]) -> None:
     names = [{"name": f"c{i}", "resourceClaimName": f"{i}-{'x' * 90}"} for i in range(5_000)]
     spec = {"resourceClaims": names, "template": {"spec": {"resourceClaims": names}}}
-    keep = slim_pod if resource is PODS else slim_workload
+    keep: Callable[[Any], Any] = slim_pod if resource is PODS else slim_workload
     with pytest.raises(TooLarge):
         bounded(keep(read(resource, {}, spec=spec)))
     few = {"resourceClaims": names[:200], "template": {"spec": {"resourceClaims": names[:200]}}}
@@ -115,7 +115,7 @@ def page() -> bytes:
     allocated = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}
     status = {"reservedFor": listed, "devices": [reported], "allocation": allocated}
     claim = thing("c", 1, status=status)
-    keys = {'k:{"uid":"uid-p"}': {".": {}}, 'k:{"uid":"uid-gone"}': {}}
+    keys: dict[str, Any] = {'k:{"uid":"uid-p"}': {".": {}}, 'k:{"uid":"uid-gone"}': {}}
     fields = {"f:status": {"f:reservedFor": keys, "f:allocation": {}}}
     wrote = {"manager": "claimctl", "subresource": "status", "fieldsV1": fields}
     claim["metadata"]["managedFields"] = [wrote, {"manager": "m", "fieldsV1": {"f:spec": {}}}]
