@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -52,6 +53,32 @@ def duration(seconds: float) -> str:
     _, unit, name, lesser, lesser_name, until = next(known for known in _RANGES if whole < known[0])
     rest = whole % unit // lesser if whole < until else 0
     return f"{whole // unit}{name}" + (f"{rest}{lesser_name}" if rest else "")
+
+
+def visible(text: str) -> str:
+    """The text as one line that no terminal, browser or reader obeys.
+
+    Controls, line breaks, tabs, marks of direction, signs without a width and lone surrogates are
+    written as Python's ``repr`` writes them: ``\\x1b``, ``\\n``, ``\\u202e``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, visible, in at most ``most`` characters; three dots stand for its end."""
+    if len(text) <= most and text.isprintable():
+        return text
+    shown = visible(text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def traceback_lines(error: BaseException) -> list[str]:
+    """The traceback of an error as lines. A bar shows that they are no lines of a command: the text
+    of an error may have line breaks of somebody else."""
+    text = "".join(traceback.format_exception(error))
+    return [f"| {visible(line)}" for line in text.rstrip().split("\n")]
 
 
 def can_be_encoded(text: str, encoding: str) -> bool:

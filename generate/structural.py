@@ -28,7 +28,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from claimctl.wire.limits import PRESENCE
+from claimctl.wire.limits import PRESENCE, WHOLE
 from claimctl.wire.mending import takes_null
 from claimctl.wire.meta import ObjectMeta
 
@@ -58,7 +58,8 @@ def structural_schema(kind: type[msgspec.Struct]) -> Json:
 def _node(type_: Type) -> Json:
     match type_:
         case Metadata(type=inner, extra_json_schema=extra):
-            return _ordered({**_node(inner), **(extra or {})})
+            keywords = {key: word for key, word in (extra or {}).items() if key != WHOLE}
+            return _ordered({**_node(inner), **keywords})
         case UnionType(types=(inner, NoneType())):
             return _node(inner)
         case VarTupleType(item_type=item):

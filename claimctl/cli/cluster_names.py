@@ -5,6 +5,7 @@ A completion never fails and never takes long: without an answer there is no nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import partial
@@ -43,8 +44,13 @@ _KNOWN: tuple[wire.Resource[Any], ...] = (wire.RESOURCECLAIMS, wire.PODS, wire.C
 _RESOURCES = {resource.kind: resource for resource in (*_KNOWN, *wire.WORKLOADS.values())}
 
 
+_TYPEABLE = re.compile(r"[\w./:@%+=,-]+", re.ASCII)
+
+
 def _filter(incomplete: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+    """The names that begin so. A shell would not take others as one word; zsh evaluates them."""
+    known = filter(_TYPEABLE.fullmatch, names)
+    return [name for name in known if name.startswith(incomplete)]
 
 
 def _access(ctx: typer.Context) -> Access:

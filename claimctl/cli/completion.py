@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer._click.shell_completion import CompletionItem
 
+from claimctl.cli.printer import print_whole
+
 
 class Shell(StrEnum):
     BASH = "bash"
@@ -36,7 +38,7 @@ def command(
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="claimctl", complete_var=VARIABLE, shell=shell.value)
-    typer.echo(script)
+    print_whole(script)
     return 0
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TextIO
 
 import typer
+
+from claimctl.cli.printer import print_lines
+from claimctl.text import traceback_lines
 
 DEBUG_VARIABLE = "CLAIMCTL_DEBUG"
 
@@ -61,8 +63,8 @@ def _report(error: Exception, err: TextIO | None) -> int:
     if err is None:  # stderr is closed, too
         return code
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
-        traceback.print_exception(error, file=err)
-    print(f"error: {line}", file=err)
+        print_lines(*traceback_lines(error), out=err)
+    print_lines(f"error: {line}", out=err)
     return code
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from claimctl.cli.errors import UsageError
-from claimctl.controller.caches.chains import read_owner
+from claimctl.controller.caches.chains import read_object
 from claimctl.controller.caches.kinds import KindState, rules_by_kind, state_of
 from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
@@ -39,7 +39,8 @@ class KindReader:
         self._discovery = Discovery(client)
         self._documents: dict[Kind, WorkloadKind] | None = None
         self._states: dict[Kind, KindState] = {}
-        self._owners: dict[str, OwnerReference | None] = {}
+        self._owners: dict[tuple[str, str, str], OwnerReference | None] = {}
+        """By namespace, name and UID of the object, as a reference to it says."""
 
     async def state(self, kind: Kind) -> KindState:
         """What is known of the kind. The user's rights are not asked for. Raises KubeError."""
@@ -104,7 +105,7 @@ class KindReader:
 
     def know(self, metas: Iterable[ObjectMeta]) -> None:
         """Note the controllers of objects that were read anyway."""
-        self._owners.update({meta.uid: meta.controller() for meta in metas})
+        self._owners.update({(*meta.key, meta.uid): meta.controller() for meta in metas})
 
     async def chain(self, pod: Pod) -> tuple[OwnerReference, ...]:
         """The controllers of a pod, the nearest first, as far as the user may read them."""
@@ -112,13 +113,14 @@ class KindReader:
         owner, namespace = pod.metadata.controller(), pod.metadata.namespace
         while owner is not None and len(owners) < LONGEST_CHAIN:
             owners.append(owner)
-            if owner.uid not in self._owners:
+            key = (namespace, owner.name, owner.uid)
+            if key not in self._owners:
                 try:
-                    above = await read_owner(self._client, self._discovery, owner, namespace)
+                    live = await read_object(self._client, self._discovery, owner, namespace)
                 except KubeError:
-                    above = None
-                self._owners[owner.uid] = above
-            owner = self._owners[owner.uid]
+                    live = None
+                self._owners[key] = live.metadata.controller() if live is not None else None
+            owner = self._owners[key]
         return tuple(owners)
 
     async def under(self, uid: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:

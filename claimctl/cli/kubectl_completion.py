@@ -12,13 +12,14 @@ from typing import Any
 
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.main import build
+from claimctl.cli.printer import print_lines
 
 NO_FILES = ":4"
 """The directive: do not offer names of files."""
 
 
 def main() -> None:
-    print("\n".join([*suggestions(sys.argv[1:]), NO_FILES]))
+    print_lines(*suggestions(sys.argv[1:]), NO_FILES)
 
 
 def suggestions(words: Sequence[str]) -> list[str]:

@@ -17,7 +17,8 @@ from rich.text import Text
 from claimctl.cli.color import in_color
 from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
-from claimctl.text import can_be_encoded
+from claimctl.cli.printer import print_lines, print_whole, say
+from claimctl.text import can_be_encoded, shortened
 
 Signs = TypeVar("Signs", bound=Sequence[str])
 Printed = Document | Mapping[str, Any]
@@ -26,6 +27,9 @@ Printed = Document | Mapping[str, Any]
 _GAP = 3
 _TEXT_WIDTH = 24
 """A column of text gets at least so many places on a terminal, if it needs them."""
+
+_LONGEST = 1000
+"""A cell has at most so many characters. No name in Kubernetes is longer than 253."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def print_text(
 ) -> None:
     """Print the lines for people, or what ``render`` prints for others."""
     if output.for_people:
-        print("\n".join(lines))
+        print_lines(*lines)
     else:
         print_data(output, document, names)
 
@@ -90,8 +94,7 @@ def print_text(
 def print_data(output: Output, document: Printed, names: Iterable[str] = ()) -> None:
     """Print the document or the names."""
     if output == Output.NAME:
-        for name in names:
-            print(name)
+        print_lines(*names)
     else:
         print_document(document, output)
 
@@ -99,10 +102,23 @@ def print_data(output: Output, document: Printed, names: Iterable[str] = ()) -> 
 def print_document(document: Printed, output: Output) -> None:
     """Print the document in a format for data."""
     shown = plain(document) if isinstance(document, Document) else document
-    if output == Output.JSON:
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
-    else:
-        print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
+    print_whole(as_json(shown) if output == Output.JSON else as_yaml(shown))
+
+
+def as_json(shown: object) -> str:
+    """JSON, in which no sign is raw that a terminal obeys; then all but ASCII is escaped."""
+    text = json.dumps(shown, indent=2, ensure_ascii=False)
+    return text if _is_harmless(text) else json.dumps(shown, indent=2)
+
+
+def as_yaml(shown: object) -> str:
+    """YAML, in which no sign is raw that a terminal obeys; then all but ASCII is escaped."""
+    text = str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True))
+    return text if _is_harmless(text) else str(yaml.safe_dump(shown, sort_keys=False))
+
+
+def _is_harmless(text: str) -> bool:
+    return text.replace("\n", "").isprintable()
 
 
 def printable(signs: Signs, instead: Signs) -> Signs:
@@ -129,8 +145,9 @@ def print_table(
     """
     target = out or sys.stdout
     if not table.rows:
-        print(table.empty, file=sys.stderr)
+        say(table.empty)
         return
+    table = replace(table, rows=tuple(tuple(_cell(cell) for cell in row) for row in table.rows))
     shown = [column for column in table.columns if wide or not column.wide]
     if not (target.isatty() or in_color(target)):
         _print_plain(_cells(table, shown), target, head=head)
@@ -141,8 +158,12 @@ def print_table(
         table = _joined(table, shown)
         shown, then = _choose_columns(table, shown, places, wide=wide)
         if left_out := [*left_out, *then]:
-            print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
+            say(f"left out for lack of room: {', '.join(left_out)}")
     _print_rich(table, shown, target, width, head=head)
+
+
+def _cell(text: str) -> str:
+    return shortened(text, _LONGEST)
 
 
 def _cells(table: Table, shown: Sequence[Column]) -> list[list[str]]:
@@ -155,7 +176,7 @@ def _print_plain(lines: Sequence[Sequence[str]], out: TextIO, *, head: bool) -> 
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines if head else lines[1:]:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("   ".join(cells).rstrip(), file=out)
+        print_lines("   ".join(cells).rstrip(), out=out)
 
 
 def _choose_columns(

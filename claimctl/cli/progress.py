@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from claimctl.cli.printer import say
+from claimctl.text import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
@@ -35,7 +38,7 @@ class Progress:
             self._print(text)
 
     def _print(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        say(text)
 
     def count(self, what: str, done: int, total: int) -> None:
         """Show how many of ``total`` are done; ``what`` says what happens to them."""
@@ -83,7 +86,7 @@ def progress(
     )
     console = Console(stderr=True)
     with Bars(*columns, console=console, transient=True, redirect_stdout=prints) as bars:
-        yield _Live(now, bars, bars.add_task(waiting, total=None, count=""))
+        yield _Live(now, bars, bars.add_task(visible(waiting), total=None, count=""))
 
 
 class _Live(Progress):
@@ -93,12 +96,12 @@ class _Live(Progress):
         self._task = task
 
     def _print(self, text: str) -> None:
-        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bars.console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
     def count(self, what: str, done: int, total: int) -> None:
         self._bars.update(
             self._task,
-            description=what,
+            description=visible(what),
             total=total or None,
             completed=done,
             count=f"{done} of {total}" if total else "",

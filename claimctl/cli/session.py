@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
+from claimctl.cli.printer import say
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
@@ -81,7 +81,7 @@ class _Announcing:
     def _tell(self) -> None:
         if not self._told:
             self._told = True
-            print(f"waiting for an answer from {self._server} ...", file=sys.stderr, flush=True)
+            say(f"waiting for an answer from {self._server} ...")
 
 
 def in_session(

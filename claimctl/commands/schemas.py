@@ -7,6 +7,7 @@ import importlib
 import json
 
 from claimctl.cli.documents import Document, kind_of, schema
+from claimctl.cli.printer import print_whole
 
 MODULES = (
     "claimctl.commands.claims.documents",
@@ -39,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=program, description=__doc__)
     parser.add_argument("kind", choices=models())
     kind = parser.parse_args(arguments).kind
-    print(json.dumps(schema(models()[kind]), indent=2, ensure_ascii=False))
+    print_whole(json.dumps(schema(models()[kind]), indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

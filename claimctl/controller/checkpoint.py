@@ -1,8 +1,10 @@
 """The checkpoint in the Lease: a version up to which the leader has put everything on record.
 
 A controller that starts does not know which pods vanished before. The leader does. So with its
-renewals of the Lease, it notes a version R that its caches have reached, if a status of R or before
-names each ghost that still counts, and the leader has missed nothing of any reserved claim.
+renewals of the Lease, it notes a version R that its caches have reached, and the claims that R does
+not cover. It covers a claim if a status of R or before names each of its ghosts that still counts,
+and the leader has missed nothing of it. Nor does it cover a namespace with an object that cannot be
+read, or whose reservations were deleted after R: nobody looks at their claims any more.
 
 A controller that starts lists reservations, pods and claims as they were at R and watches from
 there on, and a release waits for no grace. If the API server does not have R any more (etcd
@@ -14,18 +16,24 @@ API server refuses to watch claims from a version that is older than its own sta
 checkpoint counts only if it accepts that watch (``Memories.claims_listed``).
 
 The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
+What is not covered follows R. An earlier version of claimctl takes such an annotation for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.snapshots import CacheView, Knowledge
+from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.ghosts import all_on_record
+from claimctl.reservation.users.ghosts import all_on_record, merge_ghosts
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
@@ -36,11 +44,41 @@ INTERVAL_SECONDS = 10.0
 _UNASKED = WorkloadState(WorkloadPhase.UNSEEN)
 
 
-def read(lease: Lease) -> str:
-    """The version in the Lease; '' if there is none, or if it was noted in another Lease."""
-    uid, _, version = (lease.metadata.annotation(ANNOTATION) or "").partition("/")
-    good = uid == lease.metadata.uid and version.isascii() and version.isdecimal()
-    return version if good else ""
+MOST_NAMED = 64
+"""The most claims that are named as not covered. Beyond that, namespaces are named instead."""
+MOST_NAMESPACES = 256
+"""The most namespaces that are named. If there are more, no checkpoint is noted."""
+_FORM = re.compile(r"([0-9]{1,20})(?: except ([a-z0-9.,/-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A version of the cluster, and what it does not cover.
+
+    Attributes:
+        version: the version; '' if there is no checkpoint.
+        uncovered: namespaces, and claims as ``namespace/name``.
+    """
+
+    version: str = ""
+    uncovered: frozenset[str] = frozenset()
+
+    def covers(self, key: ClaimKey) -> bool:
+        return self.uncovered.isdisjoint((key.namespace, str(key)))
+
+    def __str__(self) -> str:
+        left_out = ",".join(sorted(self.uncovered))
+        return f"{self.version} except {left_out}" if left_out else self.version
+
+
+def read(lease: Lease) -> Checkpoint:
+    """The checkpoint in the Lease. It has no version if the Lease has none, if it was noted in
+    another Lease, or if it has another form."""
+    uid, _, text = (lease.metadata.annotation(ANNOTATION) or "").partition("/")
+    form = _FORM.fullmatch(text)
+    if not uid or uid != lease.metadata.uid or form is None:
+        return Checkpoint()
+    return Checkpoint(form[1], frozenset((form[2] or "").split(",")) - {""})
 
 
 class Checkpoints:
@@ -58,16 +96,24 @@ class Checkpoints:
         now = self._know.clock.monotonic()
         if not lease.metadata.uid or (self._at is not None and now - self._at < INTERVAL_SECONDS):
             return {}
-        version, least = reached(self._know.caches), self._know.observations.claims.least_checkpoint
+        version, memories = reached(self._know.caches), self._know.observations.claims
+        least = memories.least_checkpoint
         if version in ("", self._last) or (least and not reaches(version, least)):
             return {}
-        if not all(all_on_record(*known) for known in self._snapshots(version)):
+        namespaces = unread_namespaces(self._know.caches) | memories.withdrawn_after(version)
+        claims = [
+            key
+            for key, snapshot, recorded in self._snapshots(version)
+            if not all_on_record(snapshot, recorded)
+        ]
+        uncovered = named(claims, namespaces)
+        if uncovered is None:
             return {}
         self._last, self._at = version, now
-        return {ANNOTATION: f"{lease.metadata.uid}/{version}"}
+        return {ANNOTATION: f"{lease.metadata.uid}/{Checkpoint(version, uncovered)}"}
 
-    def _snapshots(self, version: str) -> Iterator[tuple[Snapshot, frozenset[str]]]:
-        """Yield, for each reserved and allocated claim, what concerns its vanished pods, and the
+    def _snapshots(self, version: str) -> Iterator[tuple[ClaimKey, Snapshot, frozenset[str]]]:
+        """Yield each reserved and allocated claim, with what concerns its vanished pods, and the
         UIDs of the ghosts that a status names at ``version``."""
         caches, seen = self._know.caches, self._know.observations
         reserved: dict[ClaimKey, list[ClaimReservation]] = {}
@@ -78,11 +124,14 @@ class Checkpoints:
             if claim is None or claim.status.allocation is None:
                 continue
             ghosts = seen.ghosts.of(key)
+            present = {ghost.uid: ghost for ghost in ghosts.pods}
             recorded = frozenset(
                 ghost.uid
                 for reservation in reservations
                 if reaches(version, reservation.metadata.resource_version)
                 for ghost in reservation.status.force_deleted_pods
+                # the record tells as much as this process knows
+                if merge_ghosts(ghost, present.get(ghost.uid, ghost)) == ghost
             )
             snapshot = Snapshot(
                 now=self._know.clock.now(),
@@ -95,13 +144,39 @@ class Checkpoints:
                 rules=self._know.rules,
                 memory=seen.claims.memory(claim, ghosts),
             )
-            yield snapshot, recorded
+            yield key, snapshot, recorded
+
+
+def named(claims: Iterable[ClaimKey], namespaces: Iterable[str]) -> frozenset[str] | None:
+    """What a checkpoint does not cover, as it is noted; None if that is too much to be named.
+
+    Where too many claims would be named, the namespaces that have most of them are named instead.
+    """
+    whole, by_namespace = set(namespaces), defaultdict[str, list[str]](list)
+    for key in claims:
+        if key.namespace not in whole:
+            by_namespace[key.namespace].append(str(key))
+    count = sum(map(len, by_namespace.values()))
+    for namespace, names in sorted(by_namespace.items(), key=lambda item: -len(item[1])):
+        if count > MOST_NAMED:
+            whole.add(namespace)
+            count -= len(names)
+            names.clear()
+    if "" in whole or len(whole) > MOST_NAMESPACES:
+        return None
+    return frozenset(whole.union(*by_namespace.values()))
 
 
 def reached(caches: Caches) -> str:
     """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
-    informers = (caches.reservations, caches.pods, caches.claims)
-    versions = [informer.version for informer in informers]
-    unread = any(informer.unread() for informer in informers)
-    known = not unread and all(version.isdecimal() for version in versions)
-    return min(versions, key=int) if known else ""
+    versions = [informer.version for informer in _followed(caches)]
+    return min(versions, key=int) if all(version.isdecimal() for version in versions) else ""
+
+
+def unread_namespaces(caches: Caches) -> set[str]:
+    """The namespaces with an object that cannot be read; '' stands for one that is unknown."""
+    return {item.namespace for informer in _followed(caches) for item in informer.unread()}
+
+
+def _followed(caches: Caches) -> tuple[Informer[Any], ...]:
+    return caches.reservations, caches.pods, caches.claims

@@ -11,11 +11,12 @@ from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, Write, WriteList
 from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
-from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.meta import find_condition
+from claimctl.wire.resources import WORKLOADS
 
 
 class ClaimState(StrEnum):
@@ -31,6 +32,8 @@ class ClaimState(StrEnum):
     RELEASING = "releasing"
 
 
+OTHER_KINDS = "other"
+"""The value of the label ``workload_kind`` for kinds that the cluster does not serve."""
 Gauge = tuple[Metric, str, str]
 """A metric, and the name and value of its label; '' for a metric without labels."""
 _NEARLY_FULL: Gauge = (Metric.CLAIMS_NEAR_LIMIT, "state", "nearly-full")
@@ -63,7 +66,12 @@ class ClaimMetrics:
         for gauge in (*_ALWAYS, *further):
             metric, label, value = gauge
             total = self._totals[gauge]
-            if self._published.get(gauge) != total:
+            if not total and gauge not in _ALWAYS:
+                # users name the kinds: their series go with the objects
+                del self._totals[gauge]
+                if self._published.pop(gauge, None) is not None:
+                    self._telemetry.forget(metric, {label: value})
+            elif self._published.get(gauge) != total:
                 self._published[gauge] = total
                 self._telemetry.gauge(metric, total, {label: value} if label else {})
 
@@ -114,7 +122,7 @@ def _counts(snapshot: Snapshot, decision: Decision) -> Counter[Gauge]:
         return counts
     counts[Metric.CLAIMS, "state", _state(snapshot, decision).value] = 1
     for held in snapshot.reservations:
-        counts[Metric.RESERVATIONS, "workload_kind", held.reservation.spec.workload_ref.kind] += 1
+        counts[Metric.RESERVATIONS, "workload_kind", _kind(held)] += 1
         counts[_UNKNOWN] += held.workload.phase is WorkloadPhase.UNKNOWN
         status = decision.statuses.get(held.name, held.reservation.status)
         ready = find_condition(status.conditions, ConditionType.READY)
@@ -123,6 +131,14 @@ def _counts(snapshot: Snapshot, decision: Decision) -> Counter[Gauge]:
     if len(snapshot.references) >= NEAR_LIMIT:
         counts[_FULL if len(snapshot.references) >= LIMIT else _NEARLY_FULL] = 1
     return +counts
+
+
+def _kind(held: Held) -> str:
+    """The kind of a reservation's workload. Users may name any kind, so those that the cluster does
+    not serve count as one."""
+    ref = held.reservation.spec.workload_ref
+    served = held.api_version or (ref.api_group, ref.kind) in WORKLOADS
+    return ref.kind if served else OTHER_KINDS
 
 
 def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:

@@ -30,6 +30,7 @@ from claimctl.controller.observations.observations import (
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
+from claimctl.reservation.annotation import is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
@@ -92,6 +93,7 @@ class Triggers:
         self._queues = queues
         self._leading = False
         self._unreadable = UnreadableObjects(caches)
+        observations.ghosts.is_node = self._is_node
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)
@@ -124,6 +126,7 @@ class Triggers:
                 meta = workload.metadata
                 self._enqueue_workload(WorkloadKey(*kind, meta.namespace, meta.name), workload)
                 self._enqueue_group_of(meta.namespace, workload)
+        self._enqueue_orphans(self._caches.reservations.items())
         for group in self._caches.groups.items():
             self._queues.groups(GroupKey(group.metadata.namespace, group.metadata.name))
         for plan in self._caches.plans.items():
@@ -262,6 +265,7 @@ class Triggers:
             return
         for pod in self._caches.pods.items():
             self._note_owners(pod)
+        self._enqueue_orphans(self._caches.reservations.items())
         for reservation in self._caches.reservations.items():
             ref = reservation.spec.workload_ref
             if (ref.api_group, ref.kind) in self._caches.kinds.states:
@@ -338,6 +342,13 @@ class Triggers:
                 self._enqueue_workload(key, self._caches.workload(key))
                 self._enqueue_group_of(key.namespace, self._caches.workload(key))
             self._enqueue_groups(reserved_key(reservation), ())
+        self._enqueue_orphans((change.new,) if change.new is not None else ())
+
+    def _enqueue_orphans(self, reservations: Iterable[ClaimReservation]) -> None:
+        """Add the workloads, there or gone, whose orphaned reservations are to be cleared up."""
+        for reservation in reservations:
+            if self._leading and is_orphan(reservation):
+                self._queues.workloads(workload_key(reservation))
 
     def _workload(self, kind: tuple[str, str], change: Change[Workload]) -> None:
         key = WorkloadKey(*kind, change.namespace, change.name)
@@ -352,12 +363,16 @@ class Triggers:
         self._enqueue(keys, urgent=ended)
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
-        """Add a workload that is or was annotated, or that owns a reservation."""
+        """Add a workload that is or was annotated, that owns a reservation, or that is named by one
+        that an earlier workload has left behind."""
         if not self._leading or workload is None:
             return
         owned = any(
-            (owner := reservation.metadata.controller()) is not None
-            and owner.uid == workload.metadata.uid
+            is_orphan(reservation)
+            or (
+                (owner := reservation.metadata.controller()) is not None
+                and owner.uid == workload.metadata.uid
+            )
             for reservation in self._caches.reservations_for(key)
         )
         injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
@@ -369,12 +384,20 @@ class Triggers:
         self._enqueue(_keys(claims_of_replica_set, change), urgent=change.new is None)
 
     def ghost_changed(self, key: ClaimKey) -> None:
-        """Note that what a ghost of a claim waits for has changed."""
-        self._enqueue([key], urgent=True)
+        """Note that what a ghost of a claim waits for has changed; without a name, it is a ghost of
+        all claims of the namespace."""
+        keys = self._caches.concerned_claims() if not key.name and self._leading else (key,)
+        self._enqueue((other for other in keys if other.namespace == key.namespace), urgent=True)
 
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):
-            self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))
+            for key in sorted(self._seen.ghosts.claims_on(change.name)):
+                self.ghost_changed(key)
+
+    def _is_node(self, name: str) -> bool:
+        """Whether there is a Node of this name; it may be one that cannot be read."""
+        nodes = self._caches.nodes
+        return nodes.get(name) is not None or nodes.unreadable_for(name) is not None
 
     def _slice(self, change: Change[ResourceSlice]) -> None:
         """Look at the claims in the slice's pool: their devices may be gone or broken now, or not

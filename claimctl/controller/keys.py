@@ -31,3 +31,8 @@ class GroupKey(NamedTuple):
 
 class PlanKey(NamedTuple):
     name: str
+
+
+def namespace_of(key: ClaimKey | WorkloadKey | GroupKey | PlanKey) -> str:
+    """The namespace of a key's object; '' if it has none."""
+    return "" if isinstance(key, PlanKey) else key.namespace

@@ -26,7 +26,7 @@ from claimctl.kube.supervisor import Tasks
 from claimctl.parallel import wait_for
 from claimctl.reservation.kinds.rules import Kind
 from claimctl.reservation.kinds.shipped import shipped_rules
-from claimctl.wire.base import to_plain
+from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.meta import Condition, renewed
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS
@@ -98,7 +98,8 @@ class KindFollower:
             self._looks_left = {
                 kind: max(left - 1, 0)
                 for kind, left in self._looks_left.items()
-                if self._caches.kinds.states[kind].resource is None
+                if kind in self._caches.kinds.states
+                and self._caches.kinds.states[kind].resource is None
             }
             unread = any(self._looks_left.values()) or any(
                 self._caches.kinds.problem(kind) for kind in self._reserved()
@@ -113,9 +114,12 @@ class KindFollower:
             kind: await state_of(self._client, discovery, kind, rules, VERBS)
             for kind in self._wanted()
         }
-        gone = [kind for kind in kinds.states if kind not in states]
-        for kind in gone:
-            states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
+        for kind in [kind for kind in kinds.states if kind not in states]:
+            if kinds.states[kind].resource is None:
+                # nothing names the kind, and it has no cache
+                del kinds.states[kind]
+            else:
+                states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
         changed = False
         for kind, state in states.items():
             if kinds.states.get(kind) == state:
@@ -136,10 +140,11 @@ class KindFollower:
         """Say in document WorkloadKind what became of its kind."""
         for document in self._caches.kind_rules.items() if self._leads() else ():
             kind, meta = (document.spec.group, document.spec.kind), document.metadata
-            status = status_of(document, self._caches.kinds.states.get(kind), self._clock.now())
+            state = self._caches.kinds.states.get(kind)
+            status = fitted(status_of(document, state, self._clock.now()))
             if status == document.status:
                 continue
-            body = {"status": to_plain(status)}
+            body = {"status": status_body(status)}
             try:
                 await self._client.merge_patch(WORKLOADKINDS, meta, body, subresource="status")
             except (Conflict, NotFound):

@@ -8,10 +8,9 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from claimctl.controller.caches.informers import reserved_key
 from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.children import children_left
-from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.shared_lists import SharedLists
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
@@ -22,9 +21,7 @@ from claimctl.reservation.facts.decision import (
     ConfirmWorkload,
     ListChildren,
     ListLivePods,
-    ListReservations,
     Need,
-    Precaution,
     ReadClaim,
     Write,
     WriteList,
@@ -32,7 +29,7 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import KINDS, is_pod_group
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
-from claimctl.reservation.facts.unreadable import claims_named, may_concern
+from claimctl.reservation.facts.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
@@ -70,8 +67,6 @@ class Findings:
     claim_reads: int = 0
     reservation_ended: bool = False
     """Whether a reservation is gone or being deleted, and the cache does not show it yet."""
-    held_for_another: bool | None = None
-    """Whether the claim is held for a reservation that the cache lacks; None if not read."""
     live: LiveList | None = None
     present_pods: frozenset[str] = frozenset()
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
@@ -100,7 +95,7 @@ class Investigator:
         self._lists = SharedLists(client, pods)
 
     async def answer(
-        self, snapshot: Snapshot, needs: Iterable[Need | Precaution], findings: Findings
+        self, snapshot: Snapshot, needs: Iterable[Need | ReadClaim], findings: Findings
     ) -> Findings:
         """Read what a decision on this snapshot needs; raises KubeError."""
         for need in needs:
@@ -118,9 +113,6 @@ class Investigator:
                     findings = replace(findings, live=await self._list(snapshot, need))
                 case ReadClaim():
                     findings = await self._read_claim(snapshot, need, findings)
-                case ListReservations():
-                    held = await self._is_held_for_another(snapshot)
-                    findings = replace(findings, held_for_another=held)
         return findings
 
     async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
@@ -234,16 +226,6 @@ class Investigator:
             if live.metadata.uid != meta.uid or live.metadata.deleting:
                 return True
         return False
-
-    async def _is_held_for_another(self, snapshot: Snapshot) -> bool:
-        """Whether the claim has a reservation that the cache lacks."""
-        key = ClaimKey(snapshot.namespace, snapshot.name)
-        seen = {held.reservation.metadata.uid for held in snapshot.reservations}
-        listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
-        return any(may_concern(item, *key, snapshot.claim) for item in listed.unreadable) or any(
-            reserved_key(reservation) == key and reservation.metadata.uid not in seen
-            for reservation in listed.items
-        )
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
         """Make a quorum LIST of the pods, after the claim's version was read.

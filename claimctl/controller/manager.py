@@ -38,9 +38,9 @@ log = structlog.get_logger(__name__)
 LEASE_SECONDS = 5.0
 """How long to wait for the Lease that may have a checkpoint. Without it, the grace counts."""
 GROUPS_TASK = "informer of podgroups"
-GROUP_WORKERS = 4
-"""The most PodGroups that are reconciled at the same time. When many workloads appear together,
-their groups should exist before their pods are first scheduled."""
+FEW_WORKERS = 4
+"""The most workloads, and the most PodGroups, that are reconciled at the same time. When many
+workloads appear together, their groups should exist before their pods are first scheduled."""
 
 
 class NotSynced(Exception):
@@ -163,12 +163,14 @@ class Manager:
         except KubeError as error:
             log.warning("checkpoint not read", error=str(error))
             return
-        if lease is None or not (version := checkpoint.read(lease)):
+        if lease is None or not (noted := checkpoint.read(lease)).version:
             return
-        log.info("begins at the checkpoint", version=version)
-        parts.knowledge.observations.claims.checkpoint = version
+        left_out = len(noted.uncovered)
+        log.info("begins at the checkpoint", version=noted.version, not_covered=left_out)
+        memories = parts.knowledge.observations.claims
+        memories.checkpoint, memories.covers = noted.version, noted.covers
         for informer in _checkpointed_caches(parts.caches):
-            informer.begin_at(version)
+            informer.begin_at(noted.version)
 
     async def _catch_up(self, caches: Caches) -> None:
         """Wait until the caches show everything up to the start of this process: one that began at
@@ -260,12 +262,13 @@ class Manager:
         self._pool, self.leading = pool, True
         for number in range(self.settings.workers):
             pool.add(f"claim worker {number}", parts.claims.work)
-        if not self.settings.retires:
-            pool.add("workload worker", parts.workloads.work)
-            if not self.settings.namespaces:
-                # a DowngradePlan concerns the whole cluster
-                pool.add("plan worker", parts.plans.work)
-        for number in range(min(self.settings.workers, GROUP_WORKERS)):
+        few = range(min(self.settings.workers, FEW_WORKERS))
+        for number in few if not self.settings.retires else ():
+            pool.add(f"workload worker {number}", parts.workloads.work)
+        if not (self.settings.retires or self.settings.namespaces):
+            # a DowngradePlan concerns the whole cluster
+            pool.add("plan worker", parts.plans.work)
+        for number in few:
             pool.add(f"group worker {number}", parts.groups.work)
         parts.triggers.lead()
         try:

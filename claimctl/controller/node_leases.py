@@ -1,14 +1,20 @@
-"""Watches nodes for signs of life while ghosts wait for them: reads their Leases, one by one.
+"""Watches nodes for signs of life while ghosts wait for them: reads their Leases.
 
 A watch of all Leases would bring 100 events a second in a cluster of 1,000 nodes. So only the
 nodes of ghosts are read, and a node with none costs nothing.
+
+A node has to be read within the rhythm of its renewals, or the wait of its ghosts begins anew. So
+there is an order for when many nodes are due. Nodes that live come before silent ones. Then those
+come on which a namespace waits that waits on few nodes: whoever has ghosts on all nodes delays no
+other namespace. Then those that are watched for the longest time, until their ghosts have ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
 
 import structlog
 
@@ -28,6 +34,11 @@ SILENT_LOOK_SECONDS = 10.0
 """The time between two reads of a node that shows none."""
 NO_LEASE_LOOK_SECONDS = 60.0
 READ_SECONDS = 5.0
+READS_AT_ONCE = 8
+READS_PER_SECOND = 100.0
+"""The most Leases that are read in a second."""
+MOST_WATCHED = 500
+"""The most nodes that are read in turn: each of them within five seconds."""
 
 
 class NodeLeases:
@@ -54,28 +65,69 @@ class NodeLeases:
         self._slices: dict[str, set[str]] = {}
         """By node: the UIDs of its ResourceSlices at the last look at them."""
         self._forbidden = False
+        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._lanes = asyncio.Semaphore(READS_AT_ONCE)
+        self._allowed, self._counted_at = READS_PER_SECOND, clock.monotonic()
 
     async def run(self) -> None:
         """Watch until cancelled; at rest while there is no ghost."""
-        ghosts = self._seen.ghosts
-        while True:
-            await ghosts.news.wait()
-            ghosts.news.clear()
-            while nodes := ghosts.nodes_to_watch():
-                now = self._clock.monotonic()
-                self._due = {name: self._due.get(name, now) for name in nodes}
-                self._since = {name: self._since.get(name, now) for name in nodes}
-                self._slices = {name: self._slices[name] for name in nodes & self._slices.keys()}
-                self._silent &= nodes
-                for name in sorted(nodes):
-                    if self._due[name] <= self._clock.monotonic():
-                        await self._look(name)
-                # a new ghost may be on another node: the first look shows the rhythm before it
-                pause = min(self._due.values()) - self._clock.monotonic()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(min(max(pause, 0.0), LOOK_SECONDS)):
-                        await ghosts.news.wait()
-                ghosts.news.clear()
+        news = self._seen.ghosts.news
+        try:
+            while True:
+                await news.wait()
+                news.clear()
+                while nodes := self._seen.ghosts.nodes_to_watch():
+                    # a new ghost may be on another node: the first look shows the rhythm before it
+                    pause = await self._round(nodes)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(pause):
+                            await news.wait()
+                    news.clear()
+        finally:
+            for task in self._reading.values():
+                task.cancel()
+
+    async def _round(self, nodes: Mapping[str, int]) -> float:
+        """Read the nodes that are due, in order; return the seconds until the next round."""
+        now = self._clock.monotonic()
+        self._due = {name: self._due.get(name, now) for name in nodes}
+        self._since = {name: self._since.get(name, now) for name in nodes}
+        self._slices = {name: self._slices[name] for name in nodes & self._slices.keys()}
+        self._silent &= nodes.keys()
+        free = [name for name in self._watched(nodes) if name not in self._reading]
+        due = [name for name in free if self._due[name] <= now]
+        due.sort(key=lambda name: (name in self._silent, nodes[name], self._due[name], name))
+        for name in due[: self._take(len(due), now)]:
+            self._reading[name] = asyncio.create_task(self._read(name), name=f"Lease of {name}")
+        if self._reading:
+            # one that is slow does not delay the others
+            await asyncio.wait(self._reading.values(), timeout=LOOK_SECONDS)
+        for name in [name for name, task in self._reading.items() if task.done()]:
+            self._reading.pop(name).result()
+        if any(self._due.get(name, inf) <= now for name in due):
+            return LOOK_SECONDS
+        pause = min((self._due[name] for name in free), default=inf) - self._clock.monotonic()
+        return min(max(pause, 0.0), LOOK_SECONDS)
+
+    def _watched(self, nodes: Mapping[str, int]) -> list[str]:
+        """The nodes that are read in turn."""
+
+        def order(name: str) -> tuple[bool, int, float, str]:
+            return name in self._silent, nodes[name], self._since[name], name
+
+        return sorted(nodes, key=order)[:MOST_WATCHED] if len(nodes) > MOST_WATCHED else [*nodes]
+
+    def _take(self, wanted: int, now: float) -> int:
+        """How many of so many reads may begin now."""
+        passed, self._counted_at = now - self._counted_at, now
+        self._allowed = min(self._allowed + passed * READS_PER_SECOND, READS_PER_SECOND)
+        taken = min(wanted, int(self._allowed))
+        self._allowed -= taken
+        return taken
+
+    async def _read(self, name: str) -> None:
+        async with self._lanes:
+            await self._look(name)
 
     async def _look(self, name: str) -> None:
         began, kubelets = self._clock.monotonic(), self._seen.kubelets
@@ -99,7 +151,7 @@ class NodeLeases:
         self._due[name] = self._clock.monotonic() + pause
         if is_new:
             await self._read_node(name)
-        self._tell(name)
+        self._tell(name, is_new=is_new)
 
     async def _read_node(self, name: str) -> None:
         """Read the Node and its slices before a renewal counts.
@@ -127,15 +179,22 @@ class NodeLeases:
 
     def _is_silent(self, name: str) -> bool:
         last = self._seen.kubelets.last_renewal(name)
-        since = max(self._since[name], last or 0.0)
-        return self._clock.monotonic() - since > self._seen.kubelets.silent_seconds(name)
+        now = self._clock.monotonic()
+        since = max(self._since.get(name, now), last or 0.0)
+        return now - since > self._seen.kubelets.silent_seconds(name)
 
-    def _tell(self, name: str) -> None:
-        """Reconcile the claims of ghosts that have ended, and those of a node that falls silent."""
+    def _tell(self, name: str, *, is_new: bool) -> None:
+        """Reconcile the claims of ghosts that have ended, and those of a node that falls silent.
+
+        Args:
+            is_new: whether the node has shown another sign of life. Without one, no ghost ends.
+        """
+        if name not in self._since:
+            return
         silent = self._is_silent(name)
         turned = silent is not (name in self._silent)
         (self._silent.add if silent else self._silent.discard)(name)
-        changed = set(self._seen.ghosts.judge_signs(name))
+        changed = set(self._seen.ghosts.judge_signs(name) if is_new else ())
         if turned:
             changed.update(self._seen.ghosts.claims_on(name))
         for key in sorted(changed):

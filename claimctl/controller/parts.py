@@ -11,7 +11,7 @@ from typing import TypeVar
 from claimctl.controller.caches.chains import Climber
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
-from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
+from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey, namespace_of
 from claimctl.controller.kind_follower import KindFollower
 from claimctl.controller.live_reads import Investigator
 from claimctl.controller.node_leases import NodeLeases
@@ -23,7 +23,7 @@ from claimctl.controller.reconcilers.workload import WorkloadReconciler
 from claimctl.controller.settings import Settings
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.template_injection import Injector
-from claimctl.controller.workers import Controller, Named, Reconciler
+from claimctl.controller.workers import Controller, Reconciler
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.queue import QueueRunner
@@ -37,7 +37,7 @@ schedule them at once."""
 COMPONENT = "claimctl.io/controller"
 """The reportingController of Events."""
 
-K = TypeVar("K", bound=Named)
+K = TypeVar("K", ClaimKey, GroupKey, PlanKey, WorkloadKey)
 Scoped = TypeVar("Scoped", ClaimKey, GroupKey, WorkloadKey)
 
 
@@ -69,7 +69,9 @@ def assemble(
 
     def controller(reconciler: Reconciler[K]) -> Controller[K]:
         name = reconciler.name
-        queue: QueueRunner[K] = QueueRunner(clock, name=name, telemetry=telemetry, rng=rng)
+        queue: QueueRunner[K] = QueueRunner(
+            clock, name=name, telemetry=telemetry, rng=rng, tenant_of=namespace_of
+        )
         return Controller(queue, reconciler, clock, telemetry)
 
     def in_scope(add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:

@@ -46,10 +46,10 @@ from claimctl.reservation.facts.workloads import (
 )
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import HasMetadata
+from claimctl.wire.meta import HasMetadata, reaches
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -109,10 +109,13 @@ class Snapshots:
         if claim is not None:
             version = claim.metadata.resource_version
             seen.ghosts.observe_list(key, claim.status.reserved_for, present, version)
-        recorded = (
-            ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
-        )
-        seen.ghosts.observe_record(key, recorded)
+        recorded: list[ForceDeletedPod] = []
+        latest = ""
+        for reservation in reservations:
+            recorded.extend(reservation.status.force_deleted_pods)
+            version = reservation.metadata.resource_version
+            latest = latest if latest and reaches(latest, version) else version
+        seen.ghosts.observe_record(key, recorded, latest)
         for reservation in filter(lambda reservation: reservation.metadata.deleting, reservations):
             seen.claims.observe_withdrawn(reservation.metadata)
         if claim is not None:
@@ -182,7 +185,6 @@ class Snapshots:
                 live=findings.live,
                 claim_read_for=findings.claim_read_for,
                 last_attempt=findings.claim_reads >= LIVE_ATTEMPTS,
-                held_for_another=findings.held_for_another,
             ),
             memory=memory,
         )

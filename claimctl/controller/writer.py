@@ -26,6 +26,7 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import decode_plain, merge_diff, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
+from claimctl.wire.fitted import status_body
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -125,24 +126,6 @@ class Writer:
 
 def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> dict[str, Any]:
     return {"status": merge_diff(status_body(old), status_body(new))}
-
-
-def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
-    """A status as JSON, with the empty fields that the schema requires."""
-    body: dict[str, Any] = to_plain(status)
-    if status.conditions:
-        body["conditions"] = [
-            {"message": "", "reason": "", **to_plain(condition)} for condition in status.conditions
-        ]
-    if status.references is not None:
-        counts = status.references
-        body["references"] = {
-            "pods": counts.pods,
-            "workloads": counts.workloads,
-            "limit": counts.limit,
-        }
-    body["consumers"] = status.consumers
-    return body
 
 
 def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:

@@ -103,16 +103,16 @@ def unknown_references(
 
     Three kinds of references are known:
 
-    - claimctl's own: managedFields or the status of a reservation show that claimctl wrote them;
+    - claimctl's own: the status of a reservation records them. managedFields prove nothing, since
+      whoever may update the claim may write them;
     - the reference that the scheduler copied from ``spec.reservedFor``;
     - PodGroups: the scheduler and kube-controller-manager list them, and neither removes them
       once the feature gate is off.
     """
-    own = uids_written_by(claim) | frozenset(on_record)
     return tuple(
         reference
         for reference in workload_references(claim)
-        if reference.uid not in own
+        if reference.uid not in on_record
         and reference != claim.spec.reserved_for
         and not is_pod_group(reference)
     )
@@ -277,8 +277,8 @@ def _explain(
             )
         case _:
             return (
-                f"held by {names_of(unknown)}, which is not claimctl's, not a PodGroup, and not "
-                "what the claim was created for: its owner must remove it"
+                f"held by {names_of(unknown)}, which no ClaimReservation records, which is not a "
+                "PodGroup, and not what the claim was created for: its owner must remove it"
             )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.wire.base import merge_diff, to_plain
+from claimctl.wire.base import merge_diff
+from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
@@ -49,10 +50,11 @@ class PlanLedger:
             PlanWithdrawn: the plan is gone or is being deleted.
             KubeError: the request failed; it may be unknown whether the status was written.
         """
-        meta = self.plan.metadata
+        meta, status = self.plan.metadata, fitted(status)
         try:
             if status != self.plan.status:
-                patch = {"status": merge_diff(to_plain(self.plan.status), to_plain(status))}
+                fields = merge_diff(status_body(self.plan.status), status_body(status))
+                patch = {"status": fields}
                 self.plan = await self._client.merge_patch(
                     DOWNGRADEPLANS, meta, patch, subresource="status"
                 )

@@ -15,7 +15,6 @@ from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
-from claimctl.live_objects import is_held
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
@@ -24,10 +23,9 @@ from claimctl.wire.reservations import (
     DowngradePlanSpec,
     DowngradePlanStatus,
 )
-from claimctl.wire.resources import DOWNGRADEPLANS, LEASES, NAMESPACES
+from claimctl.wire.resources import DOWNGRADEPLANS, NAMESPACES
 from claimctl.wire.seams import Clock
 
-LEASE_NAME = "claimctl-controller"
 QUIET_SECONDS = 120.0
 """Another client's plan is taken over after this many seconds without a write to it. A run writes
 nothing while it waits for the scheduler's cache, nor while it lists pods: of 50,000 pods, for ten
@@ -43,12 +41,6 @@ class PlanRefused(Exception):
 
 class NoSuchNamespace(Exception):
     """The namespace, whose name is the only argument, does not exist."""
-
-
-async def controller_runs(client: Client, clock: Clock) -> bool:
-    """Whether a controller holds its Lease, in any namespace, and has renewed it in time."""
-    leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
-    return any(is_held(lease, clock.now()) for lease in leases.items)
 
 
 async def find(client: Client) -> DowngradePlan | None:

@@ -23,7 +23,7 @@ from claimctl.downgrade.records import RecordState, is_carried_out
 from claimctl.downgrade.scope import is_skipped, selects
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.references import is_pod
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
 
@@ -99,7 +99,8 @@ def stand(
     record of it. ``on_record``: UIDs of references in the statuses of reservations."""
     expansion = expand_recorded(claim, pods, record, on_record=on_record)
     bound, meta = bound_pods(claim, pods), claim.metadata
-    judged = _judge(claim, expansion, plan or NO_PLAN, record)
+    unknown = unknown_references(claim, on_record)
+    judged = _judge(claim, expansion, plan or NO_PLAN, record, unknown)
     is_new = plan is not None and judged[0] is Standing.TO_PREPARE and record is None
     if plan and is_new and not selects(plan.spec, meta.namespace, meta.labels or {}):
         judged = _OUT_OF_SCOPE
@@ -117,7 +118,11 @@ _OUT_OF_SCOPE = (
 
 
 def _judge(
-    claim: ResourceClaim, expansion: Expansion, plan: DowngradePlan, record: DowngradedClaim | None
+    claim: ResourceClaim,
+    expansion: Expansion,
+    plan: DowngradePlan,
+    record: DowngradedClaim | None,
+    unknown: tuple[Reference, ...],
 ) -> _Judged:
     command = prepare_command(plan.spec)
     if not isinstance(expansion, Expanded | ExpansionRefused):
@@ -126,7 +131,7 @@ def _judge(
         text = "left out with --skip: its pods may fail once the feature is off"
         return Standing.SKIPPED, "", text, ""
     if isinstance(expansion, ExpansionRefused):
-        helps = _help(claim, expansion.obstacle)
+        helps = _help(claim, expansion.obstacle, unknown)
         return Standing.BLOCKED, expansion.obstacle, expansion.message, helps
     names, unlisted = names_of(expansion.removed), "pods use the claim that are not listed"
     if record is not None and record.state == RecordState.EXPANDED and is_carried_out(plan):
@@ -136,7 +141,7 @@ def _judge(
     return Standing.TO_PREPARE, NOT_PREPARED, what if names else unlisted, command
 
 
-def _help(claim: ResourceClaim, obstacle: ExpansionObstacle) -> str:
+def _help(claim: ResourceClaim, obstacle: ExpansionObstacle, unknown: tuple[Reference, ...]) -> str:
     name, namespace = claim.metadata.name, claim.metadata.namespace
     match obstacle:
         case ExpansionObstacle.TOO_MANY_CONSUMERS:
@@ -146,7 +151,7 @@ def _help(claim: ResourceClaim, obstacle: ExpansionObstacle) -> str:
         case ExpansionObstacle.BEING_DELETED:
             return f"kubectl wait --for=delete -n {namespace} resourceclaim/{name} --timeout=10m"
         case ExpansionObstacle.UNKNOWN_REFERENCE:
-            foreign = unknown_references(claim)[0]
+            foreign = unknown[0]
             kind = f"{foreign.resource}.{foreign.api_group}".rstrip(".")
             return f"kubectl get -n {namespace} {kind} {foreign.name}"
         case ExpansionObstacle.UNREADABLE_POD:

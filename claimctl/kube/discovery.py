@@ -38,6 +38,8 @@ _TYPED: Mapping[tuple[str, str], Resource[CustomWorkload]] = {
     (resource.group, resource.kind): read_as(resource, CustomWorkload) for resource in _EVERYWHERE
 }
 """Kinds in every cluster, for which nothing has to be asked."""
+RENEW_SECONDS = 5.0
+"""The least age of answers that are asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Discovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._answers: dict[str, Any] = {}
+        self.since = 0.0
+        """The time on the client's clock before which no answer was given."""
 
     async def versions(self, group: str) -> tuple[str, ...]:
         """The versions of a group in the order of the server: the preferred one first."""
@@ -141,9 +145,15 @@ class Discovery:
                 return resource
         return None
 
-    def forget(self) -> None:
-        """Ask again from now on: a server may begin or stop to serve a version at any time."""
+    def renew(self) -> bool:
+        """Ask again from now on: a server may begin or stop to serve a version at any time. False
+        if the answers are too young for that."""
+        now = self._client.clock.monotonic()
+        if now - self.since < RENEW_SECONDS:
+            return False
         self._answers.clear()
+        self.since = now
+        return True
 
     async def has_scale(self, resource: Resource[Any]) -> bool:
         """Whether the resource serves the subresource scale."""
@@ -160,6 +170,8 @@ class Discovery:
     async def _ask(self, path: str, type_: type[T]) -> T | None:
         """Read a document; None if the server has no such path."""
         if path not in self._answers:
+            if not self._answers:
+                self.since = self._client.clock.monotonic()
             try:
                 self._answers[path] = await self._client.get_document(path, type_)
             except NotFound:

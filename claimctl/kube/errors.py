@@ -7,6 +7,7 @@ is one line that names the request and can be shown to a user.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, auto
 
 import msgspec
 
@@ -104,10 +105,12 @@ class ApiError(KubeError):
     Attributes:
         retry_after: the number of seconds that the server asks the client to wait, or None.
         causes: a line for each field at fault; the whole message if the server names no field.
+        names_fields: whether the server names a field at fault.
     """
 
     retry_after: float | None = None
     causes: tuple[str, ...] = ()
+    names_fields: bool = False
 
 
 class BadRequest(ApiError):
@@ -155,6 +158,35 @@ class ServerError(ApiError):
     """500 and above."""
 
 
+class ErrorKind(Enum):
+    """What has to change before a request that failed is worth another try."""
+
+    FINAL = auto()
+    """The request itself: no server would ever accept it."""
+    REFUSED = auto()
+    """A right, a policy or a quota, of which nothing tells."""
+    AWAY = auto()
+    """The server gave no answer."""
+    PASSING = auto()
+    """Nothing but time: another client wrote first, or the server is busy."""
+
+
+def kind_of(error: BaseException | None) -> ErrorKind:
+    """The kind of an error; a bug of ours (any other exception) counts as passing."""
+    if isinstance(error, Unreachable):
+        return ErrorKind.AWAY
+    if isinstance(error, Forbidden):
+        return ErrorKind.REFUSED
+    if not isinstance(error, (BadRequest, Invalid)):
+        return ErrorKind.PASSING
+    # a webhook answers 400 by default, and a ValidatingAdmissionPolicy 422
+    denied = any(words in error.message for words in _DENIALS)
+    final = not error.status or (error.names_fields and not denied)
+    return ErrorKind.FINAL if final else ErrorKind.REFUSED
+
+
+_DENIALS = ("denied request", "denied the request")
+"""How API servers word what an admission policy and an admission webhook refuse."""
 _NO_SUCH_PATH = "404 page not found"
 """What an API server answers where it serves nothing; all its other errors are Status objects."""
 _NO_KUBERNETES = (
@@ -202,6 +234,7 @@ def from_status(
     error.retry_after = _seconds(retry_after, answer)
     causes = (answer.details and answer.details.causes) or ()
     lines = [f"{cause.field}: {cause.message}" for cause in causes if cause.field]
+    error.names_fields = bool(lines)
     error.causes = tuple(dict.fromkeys(lines)) or (error.message or str(error),)
     return error
 

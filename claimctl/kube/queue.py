@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from random import Random
 from typing import Generic, TypeVar
 
+from claimctl.kube.errors import ErrorKind, kind_of
 from claimctl.kube.retry import Backoff, Failures
+from claimctl.kube.turns import Tenant, Turns
 from claimctl.parallel import wait_for
 from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.seams import Clock
@@ -18,6 +20,11 @@ K = TypeVar("K", bound=Hashable)
 _BACKOFF = Backoff(first=0.2, cap=60.0)
 _AWAY = Backoff(first=0.2, cap=10.0)
 """Pauses while the server does not answer; short, so that work goes on soon after it is back."""
+_REFUSED = Backoff(first=0.5, cap=10.0)
+"""Pauses while the server refuses a request. Nothing tells when it does so no more."""
+FINAL_SECONDS = 600.0
+"""The pause after an error that only an event can mend. It ends all the same: no event tells that
+the schema of a CustomResourceDefinition has changed."""
 
 
 class WorkQueue(Generic[K]):
@@ -27,20 +34,25 @@ class WorkQueue(Generic[K]):
 
     1. A key waits at most once, however often it is added.
     2. If a key is added with several times, the earliest counts: adding never delays a key.
-    3. ``get`` returns no key before its time, and no key that a worker holds.
+    3. ``get`` returns no key before its time or within its pause, and no key that a worker holds.
     4. If a key is added while a worker holds it, ``get`` returns it again after ``done``, and not
        before the given time. So no change during the work is missed.
-    5. ``get`` returns keys in the order of their times, and keys with the same time in the order
-       in which they were added. A key that was added while held joins the queue at ``done``.
+    5. ``get`` returns the keys of one tenant in the order of their times, and keys with the same
+       time in the order in which they were added. A key that was added while held joins the queue
+       at ``done``. Tenants take turns (see ``Turns``).
     6. ``get`` returns None only if no key's time has come.
+
+    Args:
+        tenant_of: whose a key is. By default, all keys have one tenant.
     """
 
-    def __init__(self) -> None:
-        self._ready: dict[K, float] = {}
+    def __init__(self, tenant_of: Callable[[K], Tenant] = lambda key: None) -> None:
+        self._ready = Turns(tenant_of)
         self._later: dict[K, tuple[float, int]] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._held: dict[K, float] = {}
         self._again: dict[K, float] = {}
+        self._pauses: dict[K, float] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -56,19 +68,27 @@ class WorkQueue(Generic[K]):
         else:
             self._put(key, at, now)
 
+    def pause(self, key: K, now: float, seconds: float, delay: float = 0.0) -> None:
+        """Add a held key again, in ``delay`` seconds. Whatever adds it: it comes no earlier than in
+        ``seconds``."""
+        self._pauses[key] = now + seconds
+        self.add(key, now, max(delay, seconds))
+
     def get(self, now: float) -> K | None:
         """Return the next key whose time has come, and hold it; or None."""
         self._promote(now)
         if not self._ready:
             return None
-        key = next(iter(self._ready))
-        self._held[key] = now - self._ready.pop(key)
+        key, at = self._ready.take()
+        self._held[key] = now - at
+        self._pauses.pop(key, None)
         return key
 
     def done(self, key: K, now: float) -> None:
         """Release a key that ``get`` returned; KeyError if it is not held."""
         del self._held[key]
         self._promote(now)
+        self._ready.end(key)
         at = self._again.pop(key, None)
         if at is not None:
             self._put(key, max(at, now), now)
@@ -92,9 +112,10 @@ class WorkQueue(Generic[K]):
     def _put(self, key: K, at: float, now: float) -> None:
         if key in self._ready:
             return
+        at = max(at, self._pauses.get(key, at))
         if at <= now:
             self._later.pop(key, None)
-            self._ready[key] = at
+            self._ready.add(key, at)
         elif key not in self._later or at < self._later[key][0]:
             self._count += 1
             self._later[key] = (at, self._count)
@@ -106,7 +127,7 @@ class WorkQueue(Generic[K]):
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
             del self._later[key]
-            self._ready[key] = at
+            self._ready.add(key, at)
             self._drop_stale()
 
     def _drop_stale(self) -> None:
@@ -120,6 +141,7 @@ class QueueRunner(Generic[K]):
 
     Args:
         name: the value of the label ``controller`` on its metrics.
+        tenant_of: whose a key is: tenants take turns.
         backoff: the pauses of a failed key. Failures are counted per key.
     """
 
@@ -130,9 +152,10 @@ class QueueRunner(Generic[K]):
         name: str = "",
         telemetry: Telemetry | None = None,
         rng: Random | None = None,
+        tenant_of: Callable[[K], Tenant] = lambda key: None,
         backoff: Backoff = _BACKOFF,
     ) -> None:
-        self._queue = WorkQueue[K]()
+        self._queue = WorkQueue(tenant_of)
         self._clock = clock
         self._labels = {"controller": name}
         self._telemetry = telemetry or Telemetry()
@@ -152,7 +175,8 @@ class QueueRunner(Generic[K]):
         self._after_change()
 
     def retry(self, key: K, at_least: float = 0.0, error: BaseException | None = None) -> float:
-        """Add a failed key again; return the seconds until it is tried.
+        """Add a failed key, which is held, again; return the seconds until it is tried. If the
+        request was refused or is final, no event shortens its pause.
 
         Args:
             error: the error of the failure, if known.
@@ -160,10 +184,15 @@ class QueueRunner(Generic[K]):
                 jitter is added to it, because the server asked all keys for the same pause and
                 they would all come back at once.
         """
-        failures = self._failures.setdefault(key, Failures(self._backoff, _AWAY))
-        delay = at_least + failures.delay(error, self._rng)
-        self.add(key, delay)
-        return delay
+        failures = self._failures.setdefault(key, Failures(self._backoff, _AWAY, _REFUSED))
+        delay, kind = at_least + failures.delay(error, self._rng), kind_of(error)
+        if kind not in (ErrorKind.REFUSED, ErrorKind.FINAL):
+            self.add(key, delay)
+            return delay
+        again = FINAL_SECONDS if kind is ErrorKind.FINAL else delay
+        self._queue.pause(key, self._clock.monotonic(), delay, again)
+        self._after_change()
+        return again
 
     def forget(self, key: K) -> None:
         """Reset the count of failures of ``key``."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from random import Random
 
 from claimctl.kube.errors import (
+    ErrorKind,
     KubeError,
     RequestTimeout,
     ServerError,
     TooManyRequests,
     Unreachable,
+    kind_of,
 )
 
 
@@ -30,32 +33,38 @@ class Backoff:
 
 @dataclass(slots=True)
 class Failures:
-    """Counts failures in a row. Error answers and missing answers are counted separately.
+    """Counts failures in a row, those of one kind together.
 
     After an outage, the first answers of a starting API server are often errors (403, 429, 503).
     A common count would give them the long pauses of the outage.
 
     Attributes:
-        answered: the pauses after an error answer.
+        passing: the pauses after most error answers.
         away: the pauses after a request without an answer.
+        refused: the pauses after a request that the server refuses; as ``passing`` if it is None.
     """
 
-    answered: Backoff
+    passing: Backoff
     away: Backoff
-    _answers: int = 0
-    _silences: int = 0
+    refused: Backoff | None = None
+    _counts: Counter[ErrorKind] = field(default_factory=Counter)
 
     def delay(self, error: BaseException | None, rng: Random) -> float:
         """Count a failure and return the seconds to wait."""
-        if isinstance(error, Unreachable):
-            self._silences += 1
-            return self.away.delay(self._silences, rng)
-        self._answers += 1
-        return self.answered.delay(self._answers, rng)
+        kind = kind_of(error)
+        backoff = self.passing
+        if kind is ErrorKind.AWAY:
+            backoff = self.away
+        elif kind is not ErrorKind.PASSING and self.refused is not None:
+            backoff = self.refused
+        else:
+            kind = ErrorKind.PASSING
+        self._counts[kind] += 1
+        return backoff.delay(self._counts[kind], rng)
 
     def clear(self) -> None:
-        """Reset both counts, after a success."""
-        self._answers = self._silences = 0
+        """Reset all counts, after a success."""
+        self._counts.clear()
 
 
 def may_read_again(error: KubeError) -> bool:

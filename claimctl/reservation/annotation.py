@@ -16,6 +16,7 @@ import msgspec
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.workloads import WorkloadPhase, named_claims, observe
 from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.pods import PodTemplateSpec
 from claimctl.wire.reservations import (
     FINALIZER,
     MANAGED_LABEL,
@@ -28,8 +29,14 @@ from claimctl.wire.workloads import Workload, template_of
 
 RETENTION_ANNOTATION = "claimctl.io/retention-policy"
 IDLE_TIMEOUT_ANNOTATION = "claimctl.io/idle-timeout-seconds"
+MOST_CLAIMS = 256
+"""The most claims that are reserved for one workload by annotation, and the most entries of its
+list that are read."""
+MOST_PROBLEMS = 10
+"""The most problems of one workload that are reported at a time."""
 MAX_NAME = 253
 _HASH_LENGTH = 10
+_DIGEST = re.compile(rf"[0-9a-f]{{{_HASH_LENGTH}}}")
 _MAX_TIMEOUT = 2**31 - 1
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -49,6 +56,8 @@ class AnnotationPlan:
     create: tuple[ClaimReservation, ...] = ()
     update: tuple[tuple[ClaimReservation, ClaimReservationSpec], ...] = ()
     delete: tuple[ClaimReservation, ...] = ()
+    left_over: tuple[ClaimReservation, ...] = ()
+    """Those of earlier workloads of that name, to be deleted after the new ones are there."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -80,11 +89,23 @@ class Annotated:
 
     def explicit(self) -> frozenset[str]:
         """The claims for which a user has created a ClaimReservation of this workload."""
+        left = {reservation.metadata.name for reservation in self.left_over()}
         return frozenset(
             reservation.spec.resource_claim_name
             for reservation in self.reservations
             if reservation.spec.workload_ref == self.ref
             and reservation.metadata.controller() is None
+            and reservation.metadata.name not in left
+        )
+
+    def left_over(self) -> tuple[ClaimReservation, ...]:
+        """The reservations of earlier workloads of that name (see ``is_orphan``)."""
+        return tuple(
+            reservation
+            for reservation in self.reservations
+            if is_orphan(reservation)
+            and reservation.metadata.name
+            != reservation_name(self.ref, self.meta.uid, reservation.spec.resource_claim_name)
         )
 
 
@@ -95,11 +116,13 @@ def plan(annotated: Annotated) -> AnnotationPlan:
     wanted, problems = _wanted_claims(annotated)
     spec, invalid_settings = _settings(annotated)
     owned = annotated.owned()
+    unwanted = [owned[claim] for claim in sorted(owned.keys() - set(wanted))]
     changes = AnnotationPlan(
-        delete=tuple(
+        delete=tuple(reservation for reservation in unwanted if not reservation.metadata.deleting),
+        left_over=tuple(
             reservation
-            for claim, reservation in sorted(owned.items())
-            if claim not in wanted and not reservation.metadata.deleting
+            for reservation in annotated.left_over()
+            if not reservation.metadata.deleting
         ),
         problems=(*problems, *invalid_settings),
     )
@@ -126,6 +149,18 @@ def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
     return hashed_name(f"{ref.name}-{claim}", ref.api_group, ref.kind, ref.name, uid, claim)
 
 
+def is_orphan(reservation: ClaimReservation) -> bool:
+    """Whether claimctl made the reservation for an annotation, and nothing owns it any more: a
+    workload that is deleted with cascade=orphan (what batch/v1 does by default) leaves it behind.
+    """
+    meta, spec = reservation.metadata, reservation.spec
+    if meta.owner_references or (meta.labels or {}).get(MANAGED_LABEL) != "claimctl":
+        return False
+    stem, _, digest = meta.name.rpartition("-")
+    form = hashed_name(f"{spec.workload_ref.name}-{spec.resource_claim_name}")
+    return stem == form.rpartition("-")[0] and _DIGEST.fullmatch(digest) is not None
+
+
 def hashed_name(stem: str, *parts: str) -> str:
     """The name that the parts determine. It begins with the stem, as far as that fits."""
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
@@ -139,29 +174,34 @@ def is_object_name(name: str) -> bool:
 
 def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """The claims to reserve, in the order of the annotation, and the problems of the others."""
-    template = template_of(annotated.workload)
     value = annotated.meta.annotation(RESERVE_ANNOTATION)
     if value is None:
         return (), ()
-    named, explicit = named_claims(template), annotated.explicit()
+    named, explicit = named_claims(template_of(annotated.workload)), annotated.explicit()
     if annotated.by_pods is not None:
         # a claim stays reserved between two pods, and while the workload waits for its first one
-        named = tuple(sorted(annotated.by_pods | annotated.owned().keys()))
-    if value.strip() == "*" and (named or annotated.by_pods is not None):
-        return tuple(claim for claim in named if claim not in explicit), ()
-    if value.strip() == "*":
-        note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
-        note += "spec.resourceClaims[].resourceClaimName"
-        if any(claim.resource_claim_template_name for claim in template.spec.resource_claims):
-            note += (
-                ", and with resourceClaimTemplateName each pod has a claim of its own, which goes "
-                "with the pod; name one claim for all pods instead"
-            )
-        return (), (Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note),)
-    asked = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        owned = annotated.owned()
+        new = annotated.by_pods - owned.keys()
+        named = (*sorted(owned), *sorted(new))
+    if value.strip() != "*":
+        return _listed_claims(annotated, value, frozenset(named), explicit)
+    if not named and annotated.by_pods is None:
+        return (), (_matches_nothing(template_of(annotated.workload)),)
+    wanted = tuple(claim for claim in named if claim not in explicit)
+    return wanted[:MOST_CLAIMS], (_TOO_MANY,) if len(wanted) > MOST_CLAIMS else ()
+
+
+def _listed_claims(
+    annotated: Annotated, value: str, named: frozenset[str], explicit: frozenset[str]
+) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """The claims to reserve, and the problems, of an annotation that is a list of claims."""
+    # of a value of 250 kB, only the first entries are split off
+    first = value.split(",", MOST_CLAIMS)
+    rest = first.pop() if len(first) > MOST_CLAIMS else ""
+    asked = dict.fromkeys(part.strip() for part in first if part.strip())
     problems = []
     if not asked:
-        note = f'{RESERVE_ANNOTATION}: "{value}" names no claim: use "*" or claim names'
+        note = f'{RESERVE_ANNOTATION}: "{_short(value)}" names no claim: use "*" or claim names'
         problems.append(Problem(Reason.INVALID_ANNOTATION, note))
     for claim in asked:
         if not is_object_name(claim):
@@ -173,8 +213,30 @@ def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem
                 "(spec.resourceClaims[].resourceClaimName)"
             )
             problems.append(Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note))
+    if more := len(problems[MOST_PROBLEMS:]):
+        note = f"{RESERVE_ANNOTATION}: {more} more entries have such problems; correct the "
+        note += f"{MOST_PROBLEMS} reported ones first"
+        problems[MOST_PROBLEMS:] = [Problem(Reason.INVALID_ANNOTATION, note)]
     wanted = tuple(claim for claim in asked if claim in named and claim not in explicit)
-    return wanted, tuple(problems)
+    return wanted, (*problems, *((_TOO_MANY,) if rest.strip() else ()))
+
+
+_TOO_MANY = Problem(
+    Reason.LIMIT_EXCEEDED,
+    f"{RESERVE_ANNOTATION} asks for more than {MOST_CLAIMS} claims, and the others are not "
+    "reserved: create ClaimReservations for them",
+)
+
+
+def _matches_nothing(template: PodTemplateSpec) -> Problem:
+    note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
+    note += "spec.resourceClaims[].resourceClaimName"
+    if any(claim.resource_claim_template_name for claim in template.spec.resource_claims):
+        note += (
+            ", and with resourceClaimTemplateName each pod has a claim of its own, which goes "
+            "with the pod; name one claim for all pods instead"
+        )
+    return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
 
 
 def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:

@@ -16,8 +16,6 @@ from claimctl.reservation.facts.decision import (
     ConfirmPods,
     Decision,
     ListLivePods,
-    ListReservations,
-    Precaution,
     ReadClaim,
     RemoveClaimFinalizer,
     SetFinalizer,
@@ -26,7 +24,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
 )
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
-from claimctl.reservation.facts.references import is_pod, is_tombstone, unanswered
+from claimctl.reservation.facts.references import is_pod, is_tombstone
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release.protocol import (
@@ -137,23 +135,16 @@ def decide(snapshot: Snapshot) -> Decision:
     return decision
 
 
-def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, ...]:
+def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[ReadClaim, ...]:
     """The live reads that the write needs first; none if they have been done.
 
-    - Before the finalizer of a reservation is removed, the claim is read. Another controller may
-      have added a hold that our cache does not show, and no controller would release a hold
-      without a reservation.
-    - Before a write of the list, the reservations are listed if the list has a hold that belongs to
-      no reservation in our cache: our cache may not show the reservation yet.
+    Before the finalizer of a reservation is removed, the claim is read. Another controller may have
+    added a hold that our cache does not show, and no controller would release a hold without a
+    reservation.
     """
-    evidence = snapshot.evidence
-    if isinstance(write, SetFinalizer) and not write.present:
-        return (ReadClaim(write),) if evidence.claim_read_for is None else ()
-    if isinstance(write, WriteList):
-        known = [held.reservation for held in snapshot.reservations]
-        in_doubt = snapshot.claim is not None and unanswered(snapshot.claim, known)
-        return (ListReservations(),) if in_doubt and evidence.held_for_another is None else ()
-    return ()
+    if not isinstance(write, SetFinalizer) or write.present:
+        return ()
+    return (ReadClaim(write),) if snapshot.evidence.claim_read_for is None else ()
 
 
 def serves(asked: Write, write: Write | None) -> bool:

@@ -81,3 +81,6 @@ class Telemetry:
 
     def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
         """Set a current value."""
+
+    def forget(self, metric: Metric, labels: Labels) -> None:
+        """Drop the value of a gauge: what it counted is gone."""

@@ -17,7 +17,9 @@ from typing import Any, TextIO
 import structlog
 from cachetools import LRUCache
 from structlog.contextvars import merge_contextvars
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
+
+from claimctl.text import traceback_lines, visible
 
 Event = MutableMapping[str, Any]
 
@@ -96,8 +98,8 @@ def _shared_processors(now: Callable[[], datetime]) -> list[Processor]:
 
 def _rendering(*, human: bool, colors: bool) -> list[Processor]:
     if human:
-        plain = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+        renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_traceback)
+        return [show_signs, renderer]
     frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     return [
         structlog.processors.ExceptionRenderer(frames),
@@ -172,6 +174,18 @@ def hide_secrets(_logger: Any, _method: str, event: Event) -> Event:
         if _SECRET.search(key):
             event[key] = HIDDEN
     return event
+
+
+def show_signs(_logger: Any, _method: str, event: Event) -> Event:
+    """Make texts visible before a terminal gets them; JSON escapes them itself."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = visible(value)
+    return event
+
+
+def _traceback(out: TextIO, exc_info: ExcInfo) -> None:
+    out.write("".join(f"\n{line}" for line in traceback_lines(exc_info[1])))
 
 
 def _adopt_libraries(out: TextIO, repeated: Repeated, processors: list[Processor]) -> None:

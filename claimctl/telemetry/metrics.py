@@ -89,6 +89,9 @@ class Instruments:
     def set(self, metric: Metric, labels: Labels | None, value: float) -> None:
         self._values[metric][_label_values(metric, labels)] = value
 
+    def forget(self, metric: Metric, labels: Labels) -> None:
+        self._values[metric].pop(_label_values(metric, labels), None)
+
 
 def _label_values(metric: Metric, labels: Labels | None) -> tuple[str, ...]:
     """The values of the labels in the order of the table; raises ValueError for other labels."""

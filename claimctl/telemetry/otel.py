@@ -122,6 +122,9 @@ class OtelTelemetry(Telemetry):
     def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
         self._instruments.set(metric, labels, value)
 
+    def forget(self, metric: Metric, labels: Labels) -> None:
+        self._instruments.forget(metric, labels)
+
     def shutdown(self, seconds: float = 5.0) -> bool:
         """Send the remaining data and stop; returns False if that took longer than ``seconds``.
 

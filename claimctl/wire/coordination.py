@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.times import EARLIEST, Span, moment
 
 
@@ -67,3 +67,9 @@ class Event(ObjectHeader, frozen=True, kw_only=True):
     related: ObjectReference | None = None
     note: str = ""
     type: str = ""
+
+    def is_about(self, meta: ObjectMeta) -> bool:
+        """Whether the Event is about this object: by namespace, name and UID together. Who may
+        write Events in one namespace may write any UID into them, also that of another's pod."""
+        named = (self.regarding.namespace, self.regarding.name, self.regarding.uid)
+        return self.metadata.namespace == meta.namespace and named == (*meta.key, meta.uid)

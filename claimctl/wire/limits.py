@@ -15,11 +15,17 @@ from msgspec import Meta
 from claimctl.wire.times import Span
 
 PRESENCE = "presence"
+WHOLE = "whole"
 
 
 def limit(**schema: Any) -> Meta:
     """Keywords of the field's schema."""
     return Meta(extra_json_schema=schema)
+
+
+def whole(**schema: Any) -> Meta:
+    """Keywords of the schema of a name or a UID, which means nothing when it is cut."""
+    return limit(**{WHOLE: True}, **schema)
 
 
 REQUIRED = limit(**{PRESENCE: "required"})
@@ -32,14 +38,14 @@ IMMUTABLE = "self == oldSelf"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 SubdomainName = Annotated[
-    str, limit(minLength=1, maxLength=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
+    str, whole(minLength=1, maxLength=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
 ]
 """DNS subdomain (RFC 1123): the API server's rule for names of claims, templates, workloads."""
-LabelName = Annotated[str, limit(minLength=1, maxLength=63, pattern=f"^{_LABEL}$")]
+LabelName = Annotated[str, whole(minLength=1, maxLength=63, pattern=f"^{_LABEL}$")]
 """DNS label (RFC 1123): the API server's rule for names of namespaces."""
-ObjectName = Annotated[str, limit(maxLength=253)]
-Uid = Annotated[str, limit(maxLength=128)]
-Version = Annotated[str, limit(maxLength=64)]
+ObjectName = Annotated[str, whole(maxLength=253)]
+Uid = Annotated[str, whole(maxLength=128)]
+Version = Annotated[str, whole(maxLength=64)]
 """A resourceVersion."""
 Word = Annotated[str, limit(maxLength=63)]
 Count = Annotated[int, limit(minimum=0, format="int64")]

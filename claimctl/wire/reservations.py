@@ -42,8 +42,8 @@ REALLOCATE_FOR_ANNOTATION = "claimctl.io/reallocate-for"
 """On a ClaimReservation, beside ``REALLOCATE_ANNOTATION``: the value of the taint for which a run
 of ``claimctl reschedule`` made the request."""
 ENDED_PODS_ANNOTATION = "claimctl.io/ended-pods"
-"""On a ClaimReservation: UIDs of force-deleted pods, separated by commas, that do not run any more.
-``claimctl release --node-is-off`` writes it for an administrator who says so."""
+"""On a ClaimReservation: force-deleted pods that do not run any more, as somebody states with
+``claimctl release --node-is-off`` or ``--pod-has-ended`` (see ``reservation.users.statements``)."""
 RELEASE_REQUESTS = (RELEASE_ANNOTATION, REALLOCATE_ANNOTATION)
 """The annotations of a ClaimReservation that ask for a release of its claim."""
 FINALIZER = "claimctl.io/release"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from kube_in_process.storage.store import Revision
@@ -17,6 +17,8 @@ from claimctl_demo.witness.world import Key, as_pod, claims_of, is_bound_consume
 GUARD = "claimctl.io/release"
 """The finalizer of a ClaimReservation. claimctl removes it when its release work is done."""
 
+ENDED = "claimctl.io/ended-pods"
+"""The annotation of a ClaimReservation with what people state about vanished pods."""
 WORK_SECONDS = 12.0
 """Beyond its grace period, a vanished pod counts for so long at least, whatever its node shows."""
 Graces = dict[str, float | None]
@@ -29,6 +31,8 @@ class Vanished:
     """A vanished pod that was bound and not done. ``at`` is in seconds of the server's clock."""
 
     pod: str
+    uid: str
+    revision: int
     node: str
     booted: NodeSystemInfo
     at: float
@@ -41,6 +45,14 @@ class Vanished:
         """The longest grace that the pod must get."""
         graces = (self.least if grace is None else grace for grace in self.owed.values())
         return max(graces, default=0.0)
+
+    def is_stated(self, statements: Iterable[str]) -> bool:
+        """Whether a statement says that the pod has ended."""
+        names = {f"pod/{name}" for name in (self.pod, self.uid, "*")} | {f"node/{self.node}"}
+        for subject, _, version in (entry.partition("@") for entry in statements):
+            if subject == self.uid or (subject in names and self.revision <= int(version)):
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -80,6 +92,7 @@ class Vanishings:
         """
         one = decode(revision.data, ClaimReservation)
         claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
+        self._believe(claim, one)
         graces, vanished = self._graces[claim], self.by_claim.get(claim, ())
         if revision.previous is not None:
             earlier = decode(revision.previous, ClaimReservation).metadata.uid
@@ -100,6 +113,15 @@ class Vanishings:
             for each in vanished:
                 each.owed.pop(uid, None)
 
+    def _believe(self, claim: Key, one: ClaimReservation) -> None:
+        """Drop the pods of which somebody states that they have ended: by UID, or by name or node
+        and the revision up to which the statement counts."""
+        stated = (one.metadata.annotation(ENDED) or "").split(",")
+        if stated != [""] and claim in self.by_claim:
+            self.by_claim[claim] = [
+                each for each in self.by_claim[claim] if not each.is_stated(stated)
+            ]
+
     def _gone(self, revision: Revision, last: Pod) -> None:
         if not is_bound_consumer(last):
             return
@@ -110,7 +132,16 @@ class Vanishings:
             booted = self._booted.get(node, NodeSystemInfo())
             own = last.spec.termination_grace_period_seconds
             least = WORK_SECONDS + (30 if own is None else own)
-            vanished = Vanished(revision.name, node, booted, revision.at, owed, least)
+            vanished = Vanished(
+                revision.name,
+                last.metadata.uid,
+                revision.number,
+                node,
+                booted,
+                revision.at,
+                owed,
+                least,
+            )
             self.by_claim[key].append(vanished)
 
     def forget(self, claim: Key) -> None:

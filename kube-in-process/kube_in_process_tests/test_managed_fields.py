@@ -95,6 +95,21 @@ def test_who_wrote_which_reference_is_kept_through_the_writes_of_others() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("subresource", "writers"), [("", {"forged"}), ("status", {"creator", "scheduler"})]
+)
+def test_an_update_of_the_object_itself_may_write_the_entries(
+    subresource: str, writers: set[str]
+) -> None:
+    spec = {"devices": {"requests": [{"name": "d"}]}}
+    claim = Written("resourceclaims").update("creator", {"spec": spec, "status": {}})
+    claim.update("scheduler", status("a"), "status")
+    assert claim.obj is not None
+    entries = [{**entry, "manager": "forged"} for entry in claim.obj["metadata"]["managedFields"]]
+    claim.update("user", {"metadata": {"name": "a", "managedFields": entries}}, subresource)
+    assert {name for name, _, _ in claim.managers} == writers
+
+
 def test_a_changed_field_changes_hands_and_a_removed_one_is_nobodys() -> None:
     config = Written("configmaps").update("one", {"data": {"x": "1", "y": "1"}})
     config.update("two", {"data": {"x": "2"}})

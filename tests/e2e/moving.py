@@ -9,7 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from claimctl.downgrade.plans import LEASE_NAME
+from claimctl.installation import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict
 from claimctl.reschedule.plan.facts import CRITICAL, facts_of

@@ -53,7 +53,7 @@ def freeing(
         stage.scaled(300.0) if grace is None else grace,
         binding_seconds=min(60.0, stage.scaled(150.0)),
     )
-    return Reclaim(client, stage.clock, "", patience, told.append)
+    return Reclaim(client, stage.clock, "", patience, told.append, believing=True)
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:

@@ -146,6 +146,10 @@ SKIPPED = (
         ("test_a_controller_that_outlives_a_restore_of_a_moment_knows_the_lost_pods",),
     ),
     Skipped(
+        "the controller of a scenario sees no other namespace",
+        ("test_an_unreadable_claim_of_a_tenant_costs_the_next_leader_no_grace",),
+    ),
+    Skipped(
         "the stand-in for kubelets prepares no device",
         (
             "test_scale_to_0_and_1_keeps_the_device_and_refuses_no_pod",

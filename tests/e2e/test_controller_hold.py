@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from claimctl.reservation.facts.pods import is_finished
+from claimctl.reservation.facts.references import uids_written_by
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -253,7 +255,7 @@ async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:
 
 @both
 async def test_a_hold_leaves_beside_the_reference_of_another_client(stage: Stage) -> None:
-    """The claim stays with the other client; when that one has gone, claimctl deallocates."""
+    """The claim stays with the other client, whatever a user writes into the managedFields."""
     await stage.started()
     await hold_for_deployment(stage, 2)
     await stage.until_condition("Reserved", "True", "Reserved")
@@ -265,6 +267,17 @@ async def test_a_hold_leaves_beside_the_reference_of_another_client(stage: Stage
         for each in claim.status.reserved_for
     ]
     await stage.write_list([*listed, other])
+    key = "k:" + json.dumps({"uid": "uid-vm"}, separators=(",", ":"))
+    forged = {
+        "manager": "claimctl",
+        "operation": "Update",
+        "apiVersion": RESOURCECLAIMS.api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:reservedFor": {key: {}}}},
+        "subresource": "status",
+    }
+    await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"managedFields": [forged]}})
+    assert "uid-vm" in uids_written_by(await stage.claim())
     await stage.delete(DEPLOYMENTS, "train")
     await stage.until_listed("vms/vm")
     await stage.quiet(60)

@@ -6,22 +6,25 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from structlog.testing import capture_logs
 
-from claimctl.kube.errors import KubeError
+from claimctl.kube.errors import ApiError, KubeError
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.loop import Loop
 from claimctl.reschedule.run.waking import PodSigns
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
-from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.wire.coordination import Event, ObjectReference, micro_time
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import DEPLOYMENTS, EVENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import Stage, embedded_stage
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.rescheduling import PEOPLE, is_held, reasons, runner, taints, workload
 from tests.e2e.uninstalling import Remover
 from tests.e2e.unplaceable import (
@@ -424,3 +427,49 @@ async def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
         plan = await runner(stage, STUCK).plan()
         assert set(reasons(plan).values()) == {Ground.STUCK_AGAIN}
         assert await runs(stage)
+
+
+# Events that others than kubelets wrote
+
+
+async def _say_unprepared(stage: Stage, place: str, **regarding: str) -> None:
+    """Create the Event by which a kubelet says that it cannot prepare a pod's devices."""
+    now = micro_time(stage.clock.now())
+    about = ObjectReference(kind="Pod", api_version="v1", **regarding)
+    event = Event(
+        metadata=ObjectMeta(name=f"said-{uuid4()}", namespace=place),
+        event_time=now,
+        reporting_controller="kubelet",
+        reporting_instance="node-0",
+        action="Preparing",
+        reason="FailedPrepareDynamicResources",
+        regarding=about,
+        note="the driver is away",
+        type="Warning",
+    )
+    with suppress(ApiError):  # API servers refuse an Event about another namespace
+        await stage.client.create(EVENTS, event, place)
+
+
+async def test_an_event_in_another_namespace_evicts_nobody() -> None:
+    """A user of one namespace writes Events about a pod of another, which takes long to start."""
+    async with embedded_stage(replace(TWO, timings=Timings(pod_start=3600.0))) as stage:
+        await install_policy(stage)
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, workload("web", 1, claim="slice"))
+        await stage.until(lambda: _is_bound(stage), "the pod has a node")
+        await stage.clock.sleep(60)
+        (pod,) = await pods(stage)
+        name, uid = pod.metadata.name, pod.metadata.uid
+        stage.embedded.admin.create("namespaces", {"metadata": {"name": "evil"}})
+        for about in ("evil", NAMESPACE):
+            await _say_unprepared(stage, "evil", namespace=about, name="whatever", uid=uid)
+            await _say_unprepared(stage, "evil", namespace=about, name=name, uid=uid)
+        await _say_unprepared(stage, NAMESPACE, namespace=NAMESPACE, name="whatever", uid=uid)
+        await _say_unprepared(stage, NAMESPACE, namespace=NAMESPACE, name=name, uid="whatever")
+        assert (await runner(stage, STUCK).run()).evicted == 0
+        assert _evicted(stage) == 0
+        # a kubelet, or whoever may write Events beside the pod
+        await _say_unprepared(stage, NAMESPACE, namespace=NAMESPACE, name=name, uid=uid)
+        assert (await runner(stage, STUCK).run()).evicted == 1

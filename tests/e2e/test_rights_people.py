@@ -60,7 +60,7 @@ async def test_an_uninstall_is_for_those_with_its_role(tmp_path: Path) -> None:
             errors = [line for line in refused.err.splitlines() if line.startswith("error: ")]
             assert (refused.code, len(errors)) == (1, 1), refused
             # the admin may list what is in the way of an upgrade, but change no workload
-            assert ("cannot patch" if user == "admin" else "cannot list") in errors[0]
+            assert ("cannot patch" if user == "admin" else "cannot get") in errors[0]
         before = await made.ask("remover", "uninstall", "verify")
         assert before.code == 3, before
         done = await made.ask("remover", "uninstall", "prepare", "-o", "json")

@@ -64,6 +64,7 @@ class Remover:
             self.namespaces,
             WatchTimes(settle_seconds=5.0, grace_seconds=self.stage.scaled(GRACE)),
             self.timeout,
+            believing=True,
         )
         return Uninstall(client, self.stage.clock, wanted, self._make, self.told.append)
 

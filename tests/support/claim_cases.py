@@ -12,7 +12,7 @@ from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from tests.support.builders import deployment_ref, node, reservation
+from tests.support.builders import NOW, deployment_ref, node, reservation
 from tests.support.stage import Stage
 
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3)
@@ -55,7 +55,9 @@ def status_with(*conditions: tuple[str, str, str]) -> ClaimReservationStatus:
     """A status with these conditions: type, status and reason."""
     return ClaimReservationStatus(
         conditions=tuple(
-            Condition(type=type_, status=value, reason=reason, message="why")
+            Condition(
+                type=type_, status=value, reason=reason, message="why", last_transition_time=NOW
+            )
             for type_, value, reason in conditions
         )
     )

@@ -33,6 +33,9 @@ class Recording(Telemetry):
     def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
         self.gauges[series(metric, labels)] = value
 
+    def forget(self, metric: Metric, labels: Labels) -> None:
+        self.gauges.pop(series(metric, labels), None)
+
     @contextmanager
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False

@@ -68,6 +68,10 @@ def _matters(explanation: Explanation) -> Iterator[str]:
         yield from (meaning.advice for meaning in known if meaning.topic == RELEASE_WAITS)
         yield from _of_nodes_that_are_off(explanation, reasons)
     for retention in explanation.assessment.retentions:
+        if retention.held.workload.uid in explanation.uncreated and explanation.release is None:
+            name = retention.held.reservation.spec.workload_ref.name
+            stop = to_stop(view.namespace, retention.held)
+            yield f"Let {name} create pods, or give its devices back: {stop[0].lower()}{stop[1:]}"
         ref, phase = retention.held.reservation.spec.workload_ref, retention.held.workload.phase
         kept = retention.blocker is not None and retention.blocker.reason is Reason.RETENTION
         if retention.action is Action.HOLD and kept and phase is WorkloadPhase.ABSENT:

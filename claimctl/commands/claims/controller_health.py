@@ -15,7 +15,7 @@ import msgspec
 
 from claimctl.cli.documents import Part
 from claimctl.controller.preflight import GRANT
-from claimctl.downgrade.plans import LEASE_NAME
+from claimctl.installation import LEASE_NAME, Address, controller_lease, find_address
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import is_held
@@ -26,13 +26,10 @@ from claimctl.reservation.facts.references import is_pod
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import find_condition
-from claimctl.wire.resources import LEASES
 
 SKEW_SECONDS = 30.0
 """Allowance for the difference between the controller's clock and the clock of this machine. An
 older Lease counts as not renewed."""
-INSTALLED = "claimctl-system"
-"""The namespace of the controller, if it was installed as README.md says."""
 STALLED_SECONDS = 60.0
 """A release without blockers has stalled after this time: each step takes the settle time at
 most."""
@@ -105,31 +102,19 @@ def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
     return known or ((_BEHIND,) if signs else ())
 
 
-async def election(client: Client, now: datetime, namespace: str = INSTALLED) -> Election:
-    """Find the Lease in any namespace; else, if the caller may not list Leases, in ``namespace``.
-
-    The state is unknown if the caller may read it in neither way.
-    """
+async def election(client: Client, now: datetime, address: Address | None = None) -> Election:
+    """Read the Lease at the address of the installation, which is looked up if it is None."""
     try:
-        return elected(await _leases(client, namespace), now)
+        address = address or await find_address(client)
+        return elected(await controller_lease(client, address), now)
     except (Forbidden, NotFound):
-        return Election(State.UNKNOWN, "you may not list Leases", readable=False)
+        return Election(State.UNKNOWN, "you may not read Leases", readable=False)
     except UnreadableObject as error:
         return Election(State.UNKNOWN, error.unreadable.describe(), readable=False)
 
 
-async def _leases(client: Client, namespace: str) -> tuple[Lease, ...]:
-    try:
-        leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
-        return leases.items
-    except Forbidden:
-        lease = await client.find(LEASES, LEASE_NAME, namespace)
-        return (lease,) if lease is not None else ()
-
-
-def elected(leases: Iterable[Lease], now: datetime) -> Election:
-    """Whether one of the controller's Leases is held and was renewed in time before ``now``."""
-    lease = max(leases, key=renewed_at, default=None)
+def elected(lease: Lease | None, now: datetime) -> Election:
+    """Whether the controller's Lease is held and was renewed in time before ``now``."""
     if lease is None:
         text = f"no Lease {LEASE_NAME}: no controller runs, or one without --leader-elect"
         return Election(State.UNKNOWN, text)

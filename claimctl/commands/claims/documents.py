@@ -190,6 +190,9 @@ class ClaimExplanation(Document, frozen=True, kw_only=True):
         Names,
         says("what drivers report about its devices, their taints, and what is missing of them"),
     ] = ()
+    uncreated: Annotated[
+        Names, says("what workloads that hold it report about pods they cannot create")
+    ] = ()
     orphan: OrphanState | None = None
     unreadable: tuple[UnreadableEntry, ...]
     left_alone: bool = True
@@ -212,6 +215,7 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
         ),
         asked=tuple(asker.line for asker in explanation.asking),
         device_notes=explanation.notes,
+        uncreated=tuple(explanation.uncreated.values()),
         orphan=by_names(orphan, OrphanState) if orphan is not None else None,
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
         left_alone=explanation.left_alone,

@@ -73,6 +73,8 @@ def _holders(explanation: Explanation) -> list[str]:
         does = describe_retention(explanation, retention)
         lines.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
         workload = retention.held.workload
+        if line := explanation.uncreated.get(workload.uid):
+            lines.append(f"    {line}")
         if workload.rule is not None:
             by = workload.rule.origin
             lines.append(f"    {ref.kind} {ref.name} is {workload.phase} by {by}")
@@ -198,7 +200,8 @@ def _claim(explanation: Explanation) -> str:
 
 
 def _obstructions(explanation: Explanation) -> Iterator[str]:
-    yield from (f"  {line}" for line in (*explanation.obstructions, *explanation.unknown))
+    notes = (*explanation.obstructions, *explanation.unknown, *explanation.uncreated.values())
+    yield from (f"  {line}" for line in notes)
 
 
 def _rivals(findings: PodFindings) -> Iterator[str]:

@@ -11,6 +11,7 @@ from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
+from claimctl.cli.printer import print_lines, print_whole
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import explain_text
@@ -92,9 +93,9 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
             if sys.stdout.isatty() and output.for_people:
                 clear(sys.stdout)
             elif before and (output.for_people or output == Output.YAML):
-                print("---")
+                print_lines("---")
             before = text.getvalue()
-            print(before, end="", flush=True)
+            print_whole(before)
 
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:

@@ -6,8 +6,8 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.claims.rule_answers import deciding
+from claimctl.commands.claims.uncreated import uncreated
 from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
@@ -80,6 +81,8 @@ class Explanation:
     asking: tuple[Asker, ...] = ()
     """The workloads whose annotation concerns the claim: all if no ClaimReservation does, else
     those with a wrong annotation."""
+    uncreated: Mapping[str, str] = field(default_factory=dict)
+    """What workloads that hold the claim report about pods they cannot create, by their UIDs."""
     devices: tuple[str, ...] = ()
     """One line for each matter of the claim's devices."""
     obstructions: tuple[Obstruction, ...] = ()
@@ -221,6 +224,7 @@ async def explain(
         obstacles,
         orphan=orphan,
         asking=annotated,
+        uncreated=await uncreated(client, (it.held for it in assessment.retentions)),
         devices=device_notes(claim, snapshot.slices),
         obstructions=whereabouts(view, places),
         unknown=not_known(claim, places),

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import compress
 
-import typer
-
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, kind_of, resource_name
 from claimctl.cli.output import Column, Table, columns, print_document, print_table, render
+from claimctl.cli.printer import print_lines, say
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
@@ -70,7 +69,7 @@ async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Outpu
     others = await others_than(client, wanted.namespace) if missing and not shown else ""
     for name in missing:
         hint = "; `claimctl get` takes names of claims, and no kind" if kind_of(name) else others
-        typer.echo(f"error: claim {wanted.namespace}/{name} not found{hint}", err=True)
+        say(f"error: claim {wanted.namespace}/{name} not found{hint}")
     return ExitCode.FAILED if missing else ExitCode.OK
 
 
@@ -97,7 +96,7 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
                 head = wanted.head and not before
                 _print_changes(made, [key in changed for key in known], output, head=head)
                 for namespace, name in gone:
-                    print(f"claim {namespace}/{name} is gone")
+                    print_lines(f"claim {namespace}/{name} is gone")
             sys.stdout.flush()
 
 
@@ -113,7 +112,7 @@ def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bo
     if output == Output.NAME:
         for name, is_new in zip(made.names, changed, strict=True):
             if is_new:
-                print(name)
+                print_lines(name)
     elif any(changed):
         rows = tuple(row for row, is_new in zip(made.rows, changed, strict=True) if is_new)
         print_table(replace(made, rows=rows), wide=output == Output.WIDE, head=head)
@@ -173,7 +172,7 @@ def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
 def _warn_unreadable(unreadable: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
     for unread in unreadable:
-        typer.echo(f"warning: {unread.describe()}", err=True)
+        say(f"warning: {unread.describe()}")
 
 
 def _cells(view: ClaimView) -> dict[str, str]:

@@ -110,11 +110,7 @@ async def _with_claim(
 async def _warnings(client: Client, about: ObjectMeta) -> list[Event]:
     """The Warning events about an object, oldest first; none if they may not be listed."""
     events = await list_if_allowed(client, wire.EVENTS, about.namespace)
-    own = (
-        event
-        for event in events.items
-        if event.regarding.uid == about.uid and event.type == "Warning"
-    )
+    own = (event for event in events.items if event.type == "Warning" and event.is_about(about))
     return sorted(own, key=last_seen)
 
 

@@ -16,6 +16,7 @@ EXAMPLES = (
     "claimctl release train-slice -n ml --wait --timeout 10m",
     "claimctl release train-slice --cancel   # withdraw the request",
     "claimctl release train-slice --node-is-off node-3  # its vanished pods do not run any more",
+    "claimctl release train-slice --pod-has-ended train-7x2kq",
 )
 
 
@@ -36,6 +37,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "release.",
         ),
     ] = "",
+    pod_has_ended: Annotated[
+        str,
+        named(
+            "--pod-has-ended POD",
+            "State that this pod, which vanished, runs no more: by name or UID; '*' for all that "
+            "vanished until now. Asks for no release.",
+        ),
+    ] = "",
     timeout: Annotated[
         float,
         duration_option(
@@ -54,11 +63,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --dry-run exclude each other")
     if wait and cancel:
         raise UsageError("--wait and --cancel exclude each other")
-    if node_is_off and (wait or cancel):
-        raise UsageError("--node-is-off excludes --wait and --cancel")
+    if node_is_off and pod_has_ended:
+        raise UsageError("--node-is-off and --pod-has-ended exclude each other")
+    if (node_is_off or pod_has_ended) and (wait or cancel):
+        flag = "--node-is-off" if node_is_off else "--pod-has-ended"
+        raise UsageError(f"{flag} excludes --wait and --cancel")
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.release_work import ReleaseWanted, release
 
     limit = timeout if wait else None
-    wanted = ReleaseWanted(claim, dry_run, limit, output, cancel, node_is_off)
+    wanted = ReleaseWanted(claim, dry_run, limit, output, cancel, node_is_off, pod_has_ended)
     return in_session(access, release, namespace, wanted)

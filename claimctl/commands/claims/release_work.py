@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import typer
 
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
+from claimctl.cli.printer import print_lines, say
 from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
@@ -25,10 +25,17 @@ from claimctl.commands.claims.explanation import Explanation, explain, explain_w
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.live_objects import change_object
+from claimctl.reservation.users.statements import (
+    ALL_PODS,
+    about_node,
+    about_pod,
+    concerns,
+    with_statement,
+)
 from claimctl.text import counted, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
+from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class ReleaseWanted:
     """Withdraw the request instead."""
     node_is_off: str = ""
     """State that this node is off instead; '' for no statement."""
+    pod_has_ended: str = ""
+    """State that this pod has ended instead; '' for no statement."""
 
 
 async def release(session: Session, wanted: ReleaseWanted) -> int:
@@ -52,8 +61,8 @@ async def release(session: Session, wanted: ReleaseWanted) -> int:
         explanation = await explain_with_controller(client, place, wanted.claim, session.clock)
     if wanted.cancel:
         return await withdraw(client, explanation, wanted)
-    if wanted.node_is_off:
-        return await state_off(client, explanation, wanted)
+    if wanted.node_is_off or wanted.pod_has_ended:
+        return await state(client, explanation, wanted)
     _check(explanation)
     if not wanted.dry_run:
         await ask(client, explanation)
@@ -78,38 +87,43 @@ async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWant
     return ExitCode.OK
 
 
-async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWanted) -> int:
-    """State that a node is off: the claim's pods that vanished from it have ended.
+async def state(client: Client, explanation: Explanation, wanted: ReleaseWanted) -> int:
+    """State that pods of the claim that vanished have ended: from a node that is off, or one pod.
+
+    The status need not name them: the controller may know of pods that it could not record.
 
     Raises:
-        CommandFailed: the node is ready, or no pod of the claim vanished from it.
+        CommandFailed: the node is ready, the pod exists, or no ClaimReservation names the claim.
     """
-    node, view = wanted.node_is_off, explanation.view
-    ended = {
-        ghost.uid: ghost.name
-        for reservation in view.reservations
-        for ghost in reservation.status.force_deleted_pods
-        if ghost.node_name == node
-    }
-    if not ended:
-        raise CommandFailed(
-            f"no pod of claim {view.namespace}/{view.name} vanished from node {node} and counts "
-            f"still: see `claimctl explain {view.name} -n {view.namespace}`"
-        )
-    if await _is_ready(client, node):
+    view, node, pod = explanation.view, wanted.node_is_off, wanted.pod_has_ended
+    _check_reserved(explanation)
+    if node and await _is_ready(client, node):
         raise CommandFailed(
             f"node {node} is ready, so its kubelet ends its pods: wait for it, or switch the "
             "node off first"
         )
+    if pod and pod != ALL_PODS and await client.find(PODS, pod, view.namespace) is not None:
+        raise CommandFailed(f"pod {view.namespace}/{pod} exists: wait until it is gone")
+    subject = about_node(node) if node else about_pod(pod)
+    recorded = [
+        ghost
+        for reservation in view.reservations
+        for ghost in reservation.status.force_deleted_pods
+        if concerns(subject, ghost)
+    ]
     if not wanted.dry_run:
-
-        def with_ended(known: str) -> str:
-            return ",".join(sorted(ended.keys() | set(filter(None, known.split(",")))))
-
-        await _annotate_each(client, explanation, ENDED_PODS_ANNOTATION, with_ended)
+        # pods that vanish later are not meant
+        version = await client.version_now(CLAIMRESERVATIONS, view.namespace)
+        stated = partial(with_statement, subject=subject, version=version, known=recorded)
+        await _annotate_each(client, explanation, ENDED_PODS_ANNOTATION, stated)
     verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
-    line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
-    show([line], explanation, wanted)
+    names = listed({ghost.name for ghost in recorded}) or "no status names one"
+    head = f"pod {pod} has ended: such pods that vanished until now"
+    if node:
+        head = f"node {node} is off: pods that vanished from it"
+    elif pod == ALL_PODS:
+        head = "pods have ended: all that vanished until now"
+    show([f"{head} {verb}: {names}"], explanation, wanted)
     return ExitCode.OK
 
 
@@ -143,16 +157,15 @@ async def until_free(
             async with asyncio.timeout(limit or None):
                 await _free(session, asked, line)
     except TimeoutError:
-        typer.echo(
+        say(
             f"{name} is still allocated after {limit:g} s; {_stays(view)}, or see "
-            f"`claimctl explain {view.name} -n {view.namespace}`",
-            err=True,
+            f"`claimctl explain {view.name} -n {view.namespace}`"
         )
         return ExitCode.FINDINGS
     except asyncio.CancelledError:  # Ctrl-C
-        typer.echo(_stays(view), err=True)
+        say(_stays(view))
         raise
-    typer.echo(f"{name} is released", err=err)
+    (say if err else print_lines)(f"{name} is released")
     return ExitCode.OK
 
 
@@ -188,10 +201,15 @@ def _check(explanation: Explanation) -> None:
     name = f"claim {view.namespace}/{view.name}"
     if view.claim.status.allocation is None:
         raise CommandFailed(f"{name} is not allocated: there is nothing to release")
+    _check_reserved(explanation)
+
+
+def _check_reserved(explanation: Explanation) -> None:
+    view = explanation.view
     if not view.reservations:
         raise CommandFailed(
-            f"no ClaimReservation names {name}, so claimctl does not hold it: "
-            f"{advice(explanation)[0].rstrip('.')}"
+            f"no ClaimReservation names claim {view.namespace}/{view.name}, so claimctl does not "
+            f"hold it: {advice(explanation)[0].rstrip('.')}"
         )
 
 

@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.claims.controller_health import Election, election
 from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.controller.caches.kinds import AGGREGATE, VERBS
 from claimctl.controller.dialect import parse_version
 from claimctl.controller.preflight import wanted_rights
+from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
+from claimctl.live_objects import list_if_allowed
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.meta import HasMetadata, ObjectHeader
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import DEPLOYMENTS, WORKLOADS, Resource, kind_of, read_as
+from claimctl.wire.resources import DEPLOYMENTS, LEASES, WORKLOADS, Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import CustomWorkload
 
@@ -75,15 +77,30 @@ class ControllerAccount:
         return f"system:serviceaccount:{self.namespace}:{self.service_account}"
 
 
-async def account_of(client: Client) -> ControllerAccount | None:
-    """The controller's Deployment in any namespace; None if there is none. Forbidden if the user
-    may not list Deployments."""
-    deployments = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
-    if not deployments:
-        return None
-    deployment = max(deployments, key=lambda deployment: deployment.status.ready_replicas)
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """The controller's Deployment, and what looks like one in other namespaces."""
+
+    account: ControllerAccount | None
+    strangers: tuple[str, ...] = ()
+
+
+async def deployments_of(client: Client, address: Address) -> Deployments:
+    """The Deployments with the controller's labels; those elsewhere if the user may list them.
+    Forbidden if the user may not list those of the controller's namespace."""
+    try:
+        listed = await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)
+    except Forbidden:
+        listed = await client.list(
+            _DEPLOYMENTS, address.namespace, label_selector=SELECTOR, partial=True
+        )
+    here = [it for it in listed.items if it.metadata.namespace == address.namespace]
+    strangers = _elsewhere("Deployment", listed.items, address)
+    if not here:
+        return Deployments(None, strangers)
+    deployment = max(here, key=lambda deployment: deployment.status.ready_replicas)
     pods = deployment.spec.template.spec
-    return ControllerAccount(
+    account = ControllerAccount(
         namespace=deployment.metadata.namespace,
         service_account=pods.service_account_name or "default",
         deployment=deployment.metadata.name,
@@ -91,6 +108,13 @@ async def account_of(client: Client) -> ControllerAccount | None:
         wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
         ready=deployment.status.ready_replicas,
     )
+    return Deployments(account, strangers)
+
+
+def _elsewhere(kind: str, objects: Iterable[HasMetadata], address: Address) -> tuple[str, ...]:
+    """The objects of other namespaces than the controller's, for people."""
+    metas = (it.metadata for it in objects if it.metadata.namespace != address.namespace)
+    return tuple(sorted(f"{kind} {meta.namespace}/{meta.name}" for meta in metas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +128,9 @@ class Installation:
     refused: str
     """Why ``account`` may not be read; '' if it may."""
     election: Election
+    address: Address
+    strangers: tuple[str, ...] = ()
+    """Leases and Deployments that look like the controller's and are in other namespaces."""
 
     @property
     def served_versions(self) -> dict[str, tuple[str, ...]]:
@@ -116,14 +143,21 @@ class Installation:
 
 async def read_installation(client: Client, clock: Clock) -> Installation:
     version, served = parse_version(await client.get_raw("/version")), await look(client)
-    account, refused = None, ""
+    address, deployments, refused = await find_address(client), Deployments(None), ""
     try:
-        account = await account_of(client)
+        deployments = await deployments_of(client, address)
     except Forbidden:
-        refused = "you may not list Deployments in all namespaces"
-    where = account.namespace if account else INSTALLED
-    elected = await election(client, clock.now(), where)
-    return Installation(version, served, account, refused, elected)
+        refused = f"you may not list Deployments in namespace {address.namespace}"
+    leases = await list_if_allowed(client, LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+    return Installation(
+        version,
+        served,
+        deployments.account,
+        refused,
+        await election(client, clock.now(), address),
+        address,
+        (*_elsewhere("Lease", leases.items, address), *deployments.strangers),
+    )
 
 
 async def missing_rights_of(

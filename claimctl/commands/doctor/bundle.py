@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import yaml
 
-from claimctl.commands.claims.controller_health import INSTALLED
-from claimctl.commands.doctor.account import SELECTOR, account_of
+from claimctl.cli.output import as_yaml
+from claimctl.cli.printer import as_lines
+from claimctl.commands.doctor.account import SELECTOR
 from claimctl.commands.doctor.scrubbing import scrubbed
+from claimctl.installation import find_address
 from claimctl.kube.client import Client
 from claimctl.kube.codec import raw_page
 from claimctl.kube.errors import KubeError, NotFound
@@ -83,15 +84,14 @@ def _text(resource: Resource[Any], raw: bytes, bundle: Bundle) -> str:
         item = scrubbed(decode_plain(raw), resource.plural)
         if resource is wire.LEASES and "claimctl" not in item["metadata"]["name"]:
             return ""
-        return str(yaml.safe_dump([item], sort_keys=False, allow_unicode=True))
+        return as_yaml([item])
     except msgspec.MsgspecError as error:
         bundle.problems.append(Unreadable.of(resource, raw, str(error)).describe())
         return ""
 
 
 async def _logs(client: Client, bundle: Bundle) -> None:
-    account = await account_of(client)
-    place = account.namespace if account else INSTALLED
+    place = (await find_address(client)).namespace
     pods = await client.list(wire.PODS, place, label_selector=SELECTOR, partial=True)
     for pod in pods.items:
         path = wire.PODS.path(place, pod.metadata.name, "log")
@@ -103,4 +103,5 @@ async def _logs(client: Client, bundle: Bundle) -> None:
                 if not query:
                     bundle.problems.append(f"log of {pod.metadata.name}: {error}")
                 continue
-            bundle.files[f"logs/{pod.metadata.name}.{file}"] = body.decode("utf-8", "replace")
+            lines = body.decode("utf-8", "replace").rstrip("\n").split("\n")
+            bundle.files[f"logs/{pod.metadata.name}.{file}"] = as_lines(lines)

@@ -353,7 +353,7 @@ def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
 def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
     """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
     counts = Counter(
-        (event.regarding.namespace, event.note)
+        (event.metadata.namespace, event.note)
         for event in observed.events
         if event.reason == PREPARE_FAILED
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from claimctl.commands.claims.controller_health import State
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding, checks
 from claimctl.commands.doctor.examination import Examination
+from claimctl.text import listed
 
 OLDEST = (1, 32)
 """The first release of Kubernetes that claimctl supports."""
@@ -75,6 +76,12 @@ def _controller(examination: Examination) -> Iterator[Finding]:
         yield Finding("controller", text, verdict=CheckVerdict.UNKNOWN)
     else:
         yield Finding("controller", f"{election.message}; {_PODS}")
+    if there.strangers:
+        text = f"not of the controller, whose namespace is {there.address.namespace}"
+        if there.address.assumed:
+            text = f"{text} (assumed: {there.address.assumed})"
+        text = f"{text}: {listed(there.strangers, 3)}"
+        yield Finding("strangers", text, verdict=CheckVerdict.FACT)
     if there.refused:
         text = f"not checked: {there.refused}"
         yield Finding("deployment", text, verdict=CheckVerdict.UNKNOWN)

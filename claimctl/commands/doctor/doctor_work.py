@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, printable, render
+from claimctl.cli.printer import say
 from claimctl.cli.session import Session
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
@@ -26,7 +25,7 @@ async def place_of(session: Session, namespace: str | None) -> str:
         await session.client.version_now(RESOURCECLAIMS)
     except Forbidden:
         text = f"you may not list claims in all namespaces: namespace {place} is checked"
-        typer.echo(text, err=True)
+        say(text)
         return place
     except KubeError:  # the examination says what is the matter
         pass
@@ -42,7 +41,7 @@ async def run(session: Session, override: str, namespace: str | None, output: Ou
     problems = sum(finding.verdict is CheckVerdict.PROBLEM for finding in findings)
     unknown = sum(finding.verdict is CheckVerdict.UNKNOWN for finding in findings)
     if output.for_people:
-        typer.echo(summarize(problems, unknown), err=True)
+        say(summarize(problems, unknown))
     return ExitCode.FINDINGS if problems else ExitCode.OK
 
 

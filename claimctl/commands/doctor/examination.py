@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
 from claimctl.commands.claims.whereabouts import Places
 from claimctl.commands.doctor.account import (
@@ -30,6 +29,7 @@ from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
+from claimctl.installation import INSTALLED
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import typer
-
 from claimctl.cli.documents import plain
 from claimctl.cli.errors import CommandFailed
-from claimctl.cli.output import print_table
+from claimctl.cli.output import as_json, print_table
+from claimctl.cli.printer import as_lines, print_lines, say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.commands.claims import explain_text, get_work
@@ -34,7 +32,7 @@ async def report(session: Session, file: Path) -> int:
     """Write the bundle of the session's namespace; the exit code."""
     bundle = await gathered(session, session.namespace)
     write(file, bundle)
-    typer.echo(f"{file}: {len(bundle.files)} files; look through it before you send it")
+    print_lines(f"{file}: {len(bundle.files)} files; look through it before you send it")
     return 0
 
 
@@ -46,9 +44,8 @@ async def gathered(session: Session, namespace: str) -> Bundle:
             line.say(f"reads {step} ...")
         async for step in read(session.client, namespace, bundle):
             line.say(f"reads {step} ...")
-    for problem in bundle.problems:
-        typer.echo(f"warning: {problem}", err=True)
-    bundle.files["problems.txt"] = "\n".join(bundle.problems) + "\n"
+    say(*(f"warning: {problem}" for problem in bundle.problems))
+    bundle.files["problems.txt"] = as_lines(bundle.problems)
     return bundle
 
 
@@ -63,7 +60,7 @@ async def _steps(session: Session, namespace: str, bundle: Bundle) -> AsyncItera
 
 async def _versions(session: Session, _: str, bundle: Bundle) -> None:
     known = await versions(session.client, session.clock)
-    bundle.files["version.txt"] = "\n".join(version_work.lines(known)) + "\n"
+    bundle.files["version.txt"] = as_lines(version_work.lines(known))
 
 
 async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
@@ -71,8 +68,7 @@ async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
     findings, text = diagnosis(seen), io.StringIO()
     print_table(doctor_work.table(findings), out=text)
     bundle.files["doctor.txt"] = text.getvalue()
-    shown = json.dumps(plain(diagnosis_of(seen, findings)), indent=2, ensure_ascii=False)
-    bundle.files["doctor.json"] = shown + "\n"
+    bundle.files["doctor.json"] = as_json(plain(diagnosis_of(seen, findings))) + "\n"
 
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
@@ -88,7 +84,7 @@ async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
             bundle.problems.append(f"claim {view.namespace}/{view.name}: {error}")
             continue
         path = f"explain/{view.namespace}/{view.name}.txt"
-        bundle.files[path] = "\n".join(explain_text.claim_lines(explanation)) + "\n"
+        bundle.files[path] = as_lines(explain_text.claim_lines(explanation))
     if len(shown) > MOST_CLAIMS:
         bundle.problems.append(f"{len(shown) - MOST_CLAIMS} claims are not explained")
 

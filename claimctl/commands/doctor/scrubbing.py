@@ -47,7 +47,7 @@ def scrubbed(body: Mapping[str, Any], plural: str) -> Json:
         case "nodes":
             return _with(body, status=_pick(body.get("status") or {}, _NODE_STATUS))
     known = ("apiVersion", "kind", "metadata")
-    rest = {key: _without_parameters(value) for key, value in body.items() if key not in known}
+    rest = {key: _inside(value) for key, value in body.items() if key not in known}
     whole = _with(body, **rest)
     managed = (body.get("metadata") or {}).get("managedFields")
     if plural == "resourceclaims" and managed:
@@ -90,14 +90,18 @@ def _workload_spec(body: Mapping[str, Any]) -> Json:
     return {**_pick(spec, _WORKLOAD_SPEC), "template": shown}
 
 
-def _without_parameters(value: Any) -> Any:
-    """The value with the opaque parameters and data of drivers hidden."""
+def _inside(value: Any) -> Any:
+    """The value with the opaque parameters and data of drivers hidden, and every metadata inside
+    reduced like that of the object: a claim template has one in its spec."""
     if isinstance(value, list):
-        return [_without_parameters(part) for part in value]
+        return [_inside(part) for part in value]
     if not isinstance(value, dict):
         return value
     opaque = isinstance(value.get("driver"), str)
-    return {
-        key: HIDDEN if opaque and key in ("parameters", "data") else _without_parameters(part)
+    shown = {
+        key: HIDDEN if opaque and key in ("parameters", "data") else _inside(part)
         for key, part in value.items()
     }
+    if isinstance(shown.get("metadata"), dict):
+        shown["metadata"] = _metadata(shown)
+    return shown

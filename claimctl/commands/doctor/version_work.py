@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import platform
 
-import typer
-
 from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode, one_line
 from claimctl.cli.formats import Output
 from claimctl.cli.output import print_text
+from claimctl.cli.printer import say
 from claimctl.cli.session import in_session
 from claimctl.commands.doctor.documents import version_of
 from claimctl.commands.doctor.versions import Versions, versions
@@ -29,7 +28,7 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
             problem, code = one_line(str(error)), ExitCode.FAILED
     print_text(output, lines(server), version_of(server))
     if problem:
-        typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
+        say(f"{'error' if code else 'no server'}: {problem}")
     return code
 
 

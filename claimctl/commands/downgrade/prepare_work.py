@@ -12,6 +12,7 @@ from claimctl.cli.errors import ExitCode
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import namespace_names
 from claimctl.cli.output import render
+from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
@@ -19,6 +20,7 @@ from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.status import Report
+from claimctl.installation import controller_runs
 from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
@@ -59,7 +61,7 @@ def prepare(
     for name in spec.skip:
         if (name.namespace, name.name) not in claims:
             text = "no claim of this name is held by a workload"
-            typer.echo(f"--skip {name.namespace}/{name.name}: {text}", err=True)
+            say(f"--skip {name.namespace}/{name.name}: {text}")
     return exit_code(result.status)
 
 
@@ -77,7 +79,7 @@ def claim_name(text: str) -> ClaimName:
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
     """Write the plan. The controller carries it out, or this process if no controller runs."""
-    tended = await plans.controller_runs(session.client, session.clock)
+    tended = await controller_runs(session.client, session.clock)
     plan = await plans.begin(session.client, spec)
     return await carried_out(session, plan, None if tended else "")
 
@@ -100,8 +102,8 @@ def _conclude(result: PlanResult, report: Report | None) -> None:
         line += f"; {skipped} skipped, as you asked"
     if left:
         line += f"; {left} left as they are: see REASON"
-    typer.echo(line, err=True)
+    say(line)
     if report is not None:
-        typer.echo(f"next step ({report.step}): {report.todo}", err=True)
+        say(f"next step ({report.step}): {report.todo}")
     elif result.by:
-        typer.echo("`claimctl downgrade-status` says what to do next", err=True)
+        say("`claimctl downgrade-status` says what to do next")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import typer
-
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.output import render
+from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
 from claimctl.controller.dialect import DialectProbe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
+from claimctl.installation import controller_runs
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
@@ -29,7 +29,7 @@ def restore(access: Access, flags: PlanFlags) -> int:
 
     result = in_session(access, work)
     if result is None:
-        typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
+        say("There is no DowngradePlan, so there is nothing to restore.")
         return 0
     claims = concerned(result.status)
     render(flags.output, table(result, claims, "No reference is on record."), document(result))
@@ -58,7 +58,7 @@ async def carry_out(session: Session, parallelism: int | None) -> PlanResult | N
 async def _carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
     client = session.client
-    tended = await plans.controller_runs(client, session.clock)
+    tended = await controller_runs(client, session.clock)
     detection = None if tended else await DialectProbe(client).detect()
     plan = await plans.begin_restore(client, parallelism)
     if plan is None:
@@ -93,4 +93,4 @@ def _conclude(result: PlanResult, claims: list[DowngradedClaim]) -> None:
         )
     elif result.by:
         line += "; the DowngradePlan is deleted"
-    typer.echo(line, err=True)
+    say(line)

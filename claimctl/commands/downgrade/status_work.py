@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import typer
-
 from claimctl.cli.documents import by_names
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
+from claimctl.cli.printer import print_lines, say
 from claimctl.cli.session import Session
 from claimctl.commands.downgrade.report import DowngradeStatus
 from claimctl.controller.dialect import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
@@ -55,7 +54,7 @@ async def follow(
         try:
             report = await observe(session.client, believed)
         except Unreachable as error:
-            typer.echo(f"looks again soon: {error}", err=True)
+            say(f"looks again soon: {error}")
         took = session.clock.monotonic() - began
         if report != before:
             show(report, output)
@@ -83,11 +82,11 @@ def show(report: Report, output: Output) -> None:
         rows = tuple((part.part, part.node, part.switch, part.now) for part in report.components)
         print_table(Table(columns=columns(*titles, text=titles[-1:]), rows=rows))
         if report.claims:
-            typer.echo()
+            print_lines("")
             print_table(_claims(report))
     else:
         print_data(output, by_names(report, DowngradeStatus), _claims(report).names)
-    typer.echo(conclusion(report), err=True)
+    say(conclusion(report))
 
 
 def conclusion(report: Report) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import typer
-
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
+from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
@@ -38,7 +37,7 @@ def prepare_upgrade(access: Access, to: str, flags: PlanFlags) -> int:
     claims = result.status.claims
     render(flags.output, table(result, claims, "No claim lists a PodGroup."), document(result))
     for line in conclusion(result, old):
-        typer.echo(line, err=True)
+        say(line)
     code, blocks = exit_code(result.status), old.foreign or (result.by and old.own)
     return ExitCode.FINDINGS if code == ExitCode.OK and blocks else code
 
@@ -48,7 +47,7 @@ async def show_status(session: Session, output: Output) -> int:
     plan = await plans.find(session.client)
     if plan is None:
         command = f"claimctl upgrade prepare --to {TARGET} --dry-run"
-        typer.echo(f"No upgrade is under way. To see what one needs: {command}", err=True)
+        say(f"No upgrade is under way. To see what one needs: {command}")
         return ExitCode.OK
     if not plan.spec.upgrade_to:
         raise CommandFailed("a downgrade is under way, and no upgrade: claimctl downgrade-status")

@@ -14,6 +14,7 @@ from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import printed_name
 from claimctl.cli.output import print_data
+from claimctl.cli.printer import print_lines, print_whole, say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.install.apply import ApplyOutcome, Installer
@@ -68,7 +69,7 @@ def print_choice(choice: Choice, output: Output) -> None:
     CommandFailed if this installation of claimctl has none."""
     documents = chosen(choice)
     if output == Output.YAML:
-        typer.echo(as_yaml(documents), nl=False)
+        print_whole(as_yaml(documents))
     else:
         every = {"apiVersion": "v1", "kind": "List", "items": documents}
         print_data(output, every, map(printed_name, documents))
@@ -126,7 +127,7 @@ async def _carry_out(
 
     def tell(name: str, outcome: ApplyOutcome) -> None:
         """Print a result as kubectl does."""
-        typer.echo(f"{name} {outcome}{suffix}")
+        print_lines(f"{name} {outcome}{suffix}")
 
     installer = Installer(session.transport, session.clock, tell)
     async with asyncio.timeout(ANSWER_SECONDS):
@@ -136,4 +137,4 @@ async def _carry_out(
         with progress("waiting until the controller is available"):
             async with asyncio.timeout(seconds + ANSWER_SECONDS):
                 await installer.wait(documents, seconds)
-        typer.echo("claimctl is installed and runs", err=True)
+        say("claimctl is installed and runs")

@@ -114,6 +114,8 @@ class _Entries:
     guards: tuple[Reference, ...] = ()
     orphaned: tuple[Reference, ...] = ()
     """Claimctl's own references without a reservation."""
+    unproven: tuple[Reference, ...] = ()
+    """References that managedFields alone call claimctl's."""
     dangling: tuple[Reference, ...] = ()
     held: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
@@ -124,7 +126,8 @@ class _Entries:
         holders: dict[str, list[Reference]] = {}
         for holder in _holders(scanned.claim):
             state = scanned.answers.get(holder.uid, NOT_READ).state
-            holders.setdefault(_kind(state, own=holder.uid in own), []).append(holder)
+            kind = _kind(state, own=holder.uid in own, believing=scanned.believing)
+            holders.setdefault(kind, []).append(holder)
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
@@ -133,12 +136,12 @@ class _Entries:
         )
 
 
-def _kind(state: OwnerState, *, own: bool) -> str:
+def _kind(state: OwnerState, *, own: bool, believing: bool) -> str:
     """The field of ``_Entries`` that a workload reference belongs to."""
-    if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
-        return "orphaned"
     if state in (OwnerState.GONE, OwnerState.REPLACED):
-        return "dangling"
+        return "orphaned" if own else "dangling"
+    if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
+        return "orphaned" if believing else "unproven"
     return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
 
 
@@ -150,8 +153,15 @@ def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
     )
 
 
+def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
+    """The workload references that managedFields alone call claimctl's: their objects exist, and
+    whoever may update the claim may write its managedFields."""
+    return () if scanned.reserved else _Entries.of(scanned).unproven
+
+
 def own_holds(claim: ResourceClaim) -> frozenset[str]:
-    """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
+    """UIDs of the workload references that claimctl wrote, or for which it made the claim, as the
+    metadata of the claim tells."""
     listed = frozenset(holder.uid for holder in _holders(claim) if not is_pod_group(holder))
     if not listed:
         return listed
@@ -164,7 +174,7 @@ def own_holds(claim: ResourceClaim) -> frozenset[str]:
 
 def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
     """The first cause that applies. A claim in use is an orphan only by claimctl's own hold."""
-    if entries.orphaned:
+    if entries.orphaned or entries.unproven:
         return Cause.ORPHANED_HOLD
     if in_use:
         return None
@@ -187,7 +197,9 @@ def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause |
 def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
     match cause:
         case Cause.ORPHANED_HOLD:
-            return f"claimctl's own hold for {_names(entries.orphaned)} has no ClaimReservation"
+            holds = _names((*entries.orphaned, *entries.unproven))
+            whose = "a hold that may be claimctl's" if entries.unproven else "claimctl's own hold"
+            return f"{whose}, for {holds}, has no ClaimReservation"
         case Cause.DANGLING_REFERENCE:
             return f"held for objects that are gone: {_names(entries.dangling)}"
         case Cause.UNKNOWN_REFERENCE:
@@ -256,6 +268,8 @@ def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]
             delete = f"kubectl -n {place} delete podgroup {' '.join(groups)}"
             text = f"{text}; a PodGroup goes with its workload, or after its pods with: {delete}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
+    if entries.unproven:
+        yield Blocker(Reason.UNKNOWN_REFERENCES, unproven_text(entries.unproven))
     for entry in entries.unknown:
         answer = scanned.answers.get(entry.uid, NOT_READ)
         if answer.state is OwnerState.UNKNOWN:
@@ -264,6 +278,14 @@ def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]
         else:
             text = f"no API of the cluster serves {describe(entry)}: its owner has to remove it"
             yield Blocker(Reason.UNKNOWN_REFERENCES, text)
+
+
+def unproven_text(holds: Iterable[Reference]) -> str:
+    """What an administrator should know of holds that managedFields alone call claimctl's."""
+    return (
+        f"managedFields alone call {_names(holds)} claimctl's, and whoever may update the claim "
+        "may write them: if no other client holds it, add --believe-managed-fields"
+    )
 
 
 def _next(orphan: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:

@@ -31,7 +31,8 @@ class Cause(StrEnum):
     DANGLING_REFERENCE = "DanglingReference"
     """The list names a workload or PodGroup that is gone, or that has another UID now."""
     ORPHANED_HOLD = "OrphanedHold"
-    """The list has a hold of claimctl, but no ClaimReservation names the claim."""
+    """By managedFields, the list has a hold of claimctl, but no ClaimReservation names the claim.
+    While the object of the hold exists, nothing proves whose hold it is."""
     LISTED_AHEAD = "ListedAhead"
     """The list has pending pods that claimctl listed before the scheduler did, and claimctl does
     not hold the claim any more. Two of them keep the claim allocated as long as they wait."""
@@ -87,6 +88,8 @@ class ScannedClaim:
     """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
     others: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """The claims of the namespace by name."""
+    believing: bool = False
+    """Whether an administrator wants managedFields to be believed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,23 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption, place_of
+from claimctl.cli.options import (
+    AllNamespacesOption,
+    DryRunOption,
+    NamespaceOption,
+    place_of,
+    switch,
+)
 from claimctl.cli.timing import WATCH_WAITS, WatchWaits
+
+BelievingOption = Annotated[
+    bool,
+    switch(
+        "--believe-managed-fields",
+        "Count a hold whose workload exists as claimctl's if the claim's managedFields say so. "
+        "Whoever may update a claim may write them.",
+    ),
+]
 
 EXAMPLES = (
     "claimctl doctor orphans -A              # list them; nothing is written",
@@ -19,7 +34,7 @@ EXAMPLES = (
 
 
 @connecting_patiently
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     yes: Annotated[
         bool, typer.Option("--yes", help="Free the orphans. [default: only list them]")
     ] = False,
@@ -28,6 +43,7 @@ def command(
     dry_run: DryRunOption = False,
     output: OutputOption = Output.TABLE,
     waits: WatchWaits = WATCH_WAITS,
+    believing: BelievingOption = False,
     access: Access = DEFAULT,
 ) -> int:
     """List the allocated claims that no component will release; free them with --yes.
@@ -41,4 +57,5 @@ def command(
     from claimctl.commands.orphans.work import run
 
     times = WatchTimes(grace_seconds=waits.grace_seconds, **waits.seconds)
-    return in_session(access, run, place, times, output, write=yes and not dry_run)
+    write = yes and not dry_run
+    return in_session(access, run, place, times, output, write=write, believing=believing)

@@ -89,6 +89,7 @@ class Reclaim:
         times: the settle time, the grace and the binding times.
         report: called with lines of progress.
         causes: only orphans of these causes are looked at; None means all.
+        believing: whether managedFields prove that a hold is claimctl's.
     """
 
     client: Client
@@ -97,6 +98,7 @@ class Reclaim:
     times: WatchTimes
     report: Callable[[str], None]
     causes: frozenset[Cause] | None = None
+    believing: bool = False
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
     async def preview(self) -> tuple[Candidate, ...]:
@@ -125,8 +127,12 @@ class Reclaim:
 
     # -- scanning
 
+    async def _scan(self, only: frozenset[ClaimKey] | None = None) -> ClaimScan:
+        client, believing = self.client, self.believing
+        return await scan_claims(client, self.clock, self.namespace, only, believing=believing)
+
     async def _find(self) -> None:
-        seen = await scan_claims(self.client, self.clock, self.namespace)
+        seen = await self._scan()
         for scanned in seen.claims:
             orphan = judge(scanned, self.times)
             if orphan is not None and (self.causes is None or orphan.cause in self.causes):
@@ -136,7 +142,7 @@ class Reclaim:
 
     async def _round(self, waiting: Iterable[Candidate]) -> None:
         keys = frozenset(candidate.key for candidate in waiting)
-        seen = await scan_claims(self.client, self.clock, self.namespace, keys)
+        seen = await self._scan(keys)
         claims = {ClaimKey(*scanned.claim.metadata.key): scanned for scanned in seen.claims}
         for candidate in waiting:
             scanned = claims.get(candidate.key)

@@ -52,7 +52,12 @@ class ClaimScan:
 
 
 async def scan_claims(
-    client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
+    client: Client,
+    clock: Clock,
+    namespace: str = "",
+    only: frozenset[ClaimKey] | None = None,
+    *,
+    believing: bool = False,
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), or those of them in ``only``."""
     everything = await client.collect(RESOURCECLAIMS, slim_claim, namespace)
@@ -95,7 +100,9 @@ async def scan_claims(
     answered = []
     for claim in claims:
         reserved, others = may_be_reserved(_key(claim)), by_namespace[claim.metadata.namespace]
-        scanned = ScannedClaim(claim, live_list(claim), now, reserved=reserved, others=others)
+        scanned = ScannedClaim(
+            claim, live_list(claim), now, reserved=reserved, others=others, believing=believing
+        )
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
     return ClaimScan(tuple(answered), reservations.items, uids, began, listed, unreadable)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
 from claimctl.cli.documents import Document, ReasonText, by_names
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, render
+from claimctl.cli.printer import say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.commands.orphans.model import WatchTimes
@@ -18,10 +17,13 @@ from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.wire.claims import Reference
 
 
-async def run(session: Session, times: WatchTimes, output: Output, *, write: bool) -> int:
+async def run(
+    session: Session, times: WatchTimes, output: Output, *, write: bool, believing: bool
+) -> int:
     """Find the orphans, free them if ``write``, and print the outcome of each claim."""
     with progress("looking for orphans") as line:
-        freeing = Reclaim(session.client, session.clock, session.namespace, times, line.say)
+        client, clock, namespace = session.client, session.clock, session.namespace
+        freeing = Reclaim(client, clock, namespace, times, line.say, believing=believing)
         candidates = await (freeing.run if write else freeing.preview)()
     shown = document(candidates, dry_run=not write)
     render(output, table(candidates, session.namespace), shown)
@@ -110,10 +112,10 @@ def _conclude(candidates: Sequence[Candidate], times: WatchTimes, *, write: bool
         return
     acted = f"{len(_freed_candidates(candidates))} of {len(candidates)} claims"
     if write:
-        typer.echo(f"{acted} freed", err=True)
+        say(f"{acted} freed")
     elif _freed_candidates(candidates):
         watched = times.settle_seconds + times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
-        typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)
+        say(f"{acted} would be freed, nothing was written: {advice}")
     else:
-        typer.echo(f"{acted} can be freed: see WHAT", err=True)
+        say(f"{acted} can be freed: see WHAT")

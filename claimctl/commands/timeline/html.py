@@ -6,14 +6,14 @@ colour.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 from importlib.resources import files
 
 from claimctl.commands.timeline import model
-from claimctl.text import duration
+from claimctl.text import duration, visible
 
 _APART = 0.09
 """Labels of steps that are closer than this part of the width share one label."""
@@ -30,6 +30,11 @@ class ChartStep:
     label: str
 
 
+def quoted(text: str) -> str:
+    """Text for HTML and SVG, inside and outside of attributes."""
+    return html.escape(visible(text))
+
+
 def style_of(file: str) -> str:
     """A style sheet of this package."""
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
@@ -40,18 +45,18 @@ def page(title: str, body: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style_of('page.css')}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>{escape(title)}</h1>\n{body}</main>\n</body>\n</html>\n"
+        f"<title>{quoted(title)}</title>\n<style>\n{style_of('page.css')}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{quoted(title)}</h1>\n{body}</main>\n</body>\n</html>\n"
     )
 
 
 def document(timeline: model.Timeline) -> str:
     """The page about one claim."""
     title = f"Claim {timeline.namespace}/{timeline.claim}"
-    notes = "".join(f'<p class="quiet">{escape(note)}</p>\n' for note in timeline.remarks)
+    notes = "".join(f'<p class="quiet">{quoted(note)}</p>\n' for note in timeline.remarks)
     return page(
         title,
-        f'<p class="quiet">{escape(KEY)}</p>\n{chart(timeline)}{notes}<h2>What happened</h2>\n'
+        f'<p class="quiet">{quoted(KEY)}</p>\n{chart(timeline)}{notes}<h2>What happened</h2>\n'
         f"{marks(timeline.marks)}",
     )
 
@@ -102,8 +107,8 @@ def marks(marks: Iterable[model.Mark]) -> str:
     items = ""
     for mark in marks:
         warning = "<strong>Warning</strong> " if mark.warning else ""
-        message = f": {escape(mark.message)}" if mark.message else ""
-        text = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
+        message = f": {quoted(mark.message)}" if mark.message else ""
+        text = f"<code>{quoted(mark.about)}</code> {warning}<b>{quoted(mark.reason)}</b>{message}"
         items += f"<li><time>{mark.at:%H:%M:%S}</time><span>{text}</span></li>\n"
     return f'<ul class="marks">\n{items}</ul>\n'
 
@@ -121,7 +126,7 @@ def _figure(
         f'<span class="end">{frame.end:%H:%M:%S} UTC ({took})</span></div></div>\n'
     )
     body = f"{numbers}{''.join(rows)}{axis}"
-    return f'<figure role="img" aria-label="{escape(label)}">\n{body}</figure>\n'
+    return f'<figure role="img" aria-label="{quoted(label)}">\n{body}</figure>\n'
 
 
 def _labels(steps: Sequence[ChartStep], frame: model.Timeline) -> str:
@@ -134,14 +139,14 @@ def _labels(steps: Sequence[ChartStep], frame: model.Timeline) -> str:
             merged.append((place, [step.label]))
     return "".join(
         f'<span class="{"last" if place > _LAST else ""}" style="left:{place:.2%}">'
-        f"{escape('–'.join(dict.fromkeys((labels[0], labels[-1]))))}</span>"
+        f"{quoted('–'.join(dict.fromkeys((labels[0], labels[-1]))))}</span>"
         for place, labels in merged
     )
 
 
 def _row(name: str, frame: model.Timeline, inside: Iterable[str], size: str = "") -> str:
     return (
-        f'<div class="row"><div class="name">{escape(name)}</div>'
+        f'<div class="row"><div class="name">{quoted(name)}</div>'
         f'<div class="track{size}">{"".join(inside)}</div></div>\n'
     )
 
@@ -158,10 +163,10 @@ def _bar(
     classes += f" {span.state.lower()}" if span.state in (model.WAITING, model.UNKNOWN) else ""
     classes += " before" if span.started_before else ""
     classes += " lettered" if letter else ""
-    inside = f'<span class="letter">{escape(letter)}</span>' if letter else ""
+    inside = f'<span class="letter">{quoted(letter)}</span>' if letter else ""
     of = f"{claim.namespace}/{claim.claim} " if claim else ""
     until = f"to {span.end:%H:%M:%S}" if span.end else "and goes on"
-    title = escape(f"{of}{span.name} {span.state} from {span.start:%H:%M:%S} {until}")
+    title = quoted(f"{of}{span.name} {span.state} from {span.start:%H:%M:%S} {until}")
     return (
         f'<div class="{classes}" style="left:{left:.2%};width:{width:.2%}" title="{title}">'
         f"{inside}</div>"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from claimctl.commands.timeline import model
-from claimctl.commands.timeline.html import KEY, describe, style_of
+from claimctl.commands.timeline.html import KEY, describe, quoted, style_of
 from claimctl.text import duration
 
 WIDTH = 860
@@ -36,7 +35,7 @@ class _Drawing:
     def text(self, x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> None:
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
-            f"{escape(text)}</text>"
+            f"{quoted(text)}</text>"
         )
 
     def row(self, name: str, height: float = _ROW) -> float:
@@ -94,12 +93,12 @@ def document(timeline: model.Timeline) -> str:
     drawing.text(WIDTH - _EDGE, y, end, "quiet", "end")
     drawing.text(_EDGE, y + 26, f"{KEY} Dashed: pods that wait.", "quiet")
     height = y + 40
-    title = escape(f"Claim {timeline.namespace}/{timeline.claim}: who held it when")
+    title = quoted(f"Claim {timeline.namespace}/{timeline.claim}: who held it when")
     body = "\n".join(drawing.parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
         f'width="{WIDTH}" height="{height:.0f}" role="img">\n<title>{title}</title>\n'
-        f"<desc>{escape(describe(timeline))}</desc>\n<style>\n{style_of('picture.css')}</style>\n"
+        f"<desc>{quoted(describe(timeline))}</desc>\n<style>\n{style_of('picture.css')}</style>\n"
         '<defs><pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><line class="hatch" x1="2" x2="2" y1="0" y2="8"/>'
         f'</pattern></defs>\n<rect class="back" width="{WIDTH}" height="{height:.0f}"/>\n'

@@ -7,6 +7,7 @@ import shutil
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text, printable
+from claimctl.cli.printer import print_whole
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.timeline import html, svg, text
@@ -25,9 +26,9 @@ async def run(session: Session, claim: str, output: Output) -> int:
 def print_timeline(timeline: Timeline, output: Output) -> None:
     match output:
         case Output.SVG:
-            print(svg.document(timeline), end="")
+            print_whole(svg.document(timeline))
         case Output.HTML:
-            print(html.document(timeline), end="")
+            print_whole(html.document(timeline))
         case _:
             signs = printable(text.BLOCKS, text.ASCII)
             width = shutil.get_terminal_size((100, 24)).columns

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from claimctl.commands.tree.graph import CLAIM, DEVICE, NODE, POD, Graph, Vertex
+from claimctl.text import shortened, visible
 
 
 class Branches(NamedTuple):
@@ -19,6 +20,9 @@ class Branches(NamedTuple):
 
 LINES = Branches("├─ ", "└─ ", "│  ", "   ")
 ASCII = Branches("|- ", "`- ", "|  ", "   ")
+_LONGEST = 600
+"""A text of a vertex has at most so many characters; a name in Kubernetes has 253."""
+_PLAIN = " -./,()"
 
 
 def lines(graph: Graph, branches: Branches = LINES) -> list[str]:
@@ -45,8 +49,12 @@ def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Ite
 
 def _label(vertex: Vertex, how: str) -> str:
     note = f" ({vertex.note})" if vertex.note else ""
-    what = f"{vertex.kind}: {vertex.name}" if " " in vertex.kind else vertex.key
-    return f"{f'{how} ' if how else ''}{what}{note}"
+    what = vertex.key
+    if _is_several(vertex):
+        what = f"{vertex.kind}: {vertex.name}"
+    elif not vertex.kind.isidentifier():  # a pod may name an owner of any kind
+        what = f"{vertex.kind!r}/{vertex.name}"
+    return shortened(f"{f'{how} ' if how else ''}{what}{note}", _LONGEST)
 
 
 _MERMAID = {CLAIM: ("([", "])"), DEVICE: ("[[", "]]"), NODE: ("[/", "/]"), POD: ("(", ")")}
@@ -55,11 +63,11 @@ _DOT = {CLAIM: "ellipse", DEVICE: "component", NODE: "box3d", POD: "box"}
 
 def mermaid(graph: Graph) -> str:
     """A Mermaid flow chart, as GitHub and GitLab draw it in Markdown."""
-    ids = {key: f"v{number}" for number, key in enumerate(graph.vertices)}
+    ids = _ids(graph)
     lines = ["flowchart LR"]
     for key, vertex in graph.vertices.items():
         left, right = _MERMAID.get(_kind(vertex), ("[", "]"))
-        text = "<br>".join(map(_escape, _texts(vertex)))
+        text = "<br>".join(map(_for_mermaid, _texts(vertex)))
         lines.append(f'  {ids[key]}{left}"{text}"{right}')
     for edge in graph.edges:
         lines.append(f"  {ids[edge.source]} -->|{edge.label}| {ids[edge.target]}")
@@ -68,29 +76,46 @@ def mermaid(graph: Graph) -> str:
 
 def dot(graph: Graph) -> str:
     """A Graphviz digraph."""
+    ids = _ids(graph)
     lines = ["digraph claims {", "  rankdir=LR;"]
     for key, vertex in graph.vertices.items():
         shape = _DOT.get(_kind(vertex), "folder")
-        text = "\\n".join(map(_quote, _texts(vertex)))
-        lines.append(f'  "{_quote(key)}" [shape={shape}, label="{text}"];')
+        text = "\\n".join(map(_for_dot, _texts(vertex)))
+        lines.append(f'  {ids[key]} [shape={shape}, label="{text}"];')
     for edge in graph.edges:
-        source, target = _quote(edge.source), _quote(edge.target)
-        lines.append(f'  "{source}" -> "{target}" [label="{edge.label}"];')
+        lines.append(f'  {ids[edge.source]} -> {ids[edge.target]} [label="{edge.label}"];')
     return "\n".join([*lines, "}"])
 
 
+def _ids(graph: Graph) -> dict[str, str]:
+    """Names of the vertices within a diagram, by their keys; nobody else chooses a part of them."""
+    return {key: f"v{number}" for number, key in enumerate(graph.vertices)}
+
+
 def _kind(vertex: Vertex) -> str:
-    return POD if vertex.kind.endswith(" pods") else vertex.kind
+    return POD if _is_several(vertex) else vertex.kind
+
+
+def _is_several(vertex: Vertex) -> bool:
+    """Whether the vertex stands for several pods."""
+    return vertex.kind.endswith(" pods")
 
 
 def _texts(vertex: Vertex) -> list[str]:
-    return [vertex.kind, vertex.name, *([vertex.note] if vertex.note else [])]
+    texts = (vertex.kind, vertex.name, *([vertex.note] if vertex.note else []))
+    return [shortened(text, _LONGEST) for text in texts]
 
 
-def _escape(text: str) -> str:
-    """Text inside double quotes of Mermaid, which writes characters as ``#quot;``."""
-    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;")
+def _for_mermaid(text: str) -> str:
+    """Text inside double quotes of Mermaid, as HTML. What is no letter, digit, or plain sign of a
+    name is written by its number (``#34;``): Mermaid looks for comments, directives, styles,
+    entities and Markdown inside quotes, too."""
+    return "".join(
+        sign if sign.isalnum() or sign in _PLAIN else f"#{ord(sign)};" for sign in visible(text)
+    )
 
 
-def _quote(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _for_dot(text: str) -> str:
+    """Text inside double quotes of Graphviz, which reads entities and ``\\N`` there."""
+    quoted = visible(text).replace("\\", "\\\\").replace('"', '\\"')
+    return quoted.replace("&", "&amp;")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.kinds import KindReader
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text, printable
+from claimctl.cli.printer import print_whole, say
 from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.get_work import none_found
@@ -34,7 +33,7 @@ async def run(session: Session, wanted: list[str], output: Output, *, every_pod:
     if not output.is_data and output != Output.NAME and not every_pod:
         graph = merged(graph)
     if not graph.vertices and output.for_people:
-        typer.echo(await none_found(session.client, namespace), err=True)
+        say(await none_found(session.client, namespace))
         return 0
     print_graph(graph, namespace, output)
     return 0
@@ -43,9 +42,9 @@ async def run(session: Session, wanted: list[str], output: Output, *, every_pod:
 def print_graph(graph: Graph, namespace: str, output: Output) -> None:
     match output:
         case Output.MERMAID:
-            print(drawing.mermaid(graph))
+            print_whole(drawing.mermaid(graph))
         case Output.DOT:
-            print(drawing.dot(graph))
+            print_whole(drawing.dot(graph))
         case _:
             branches = printable(drawing.LINES, drawing.ASCII)
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]

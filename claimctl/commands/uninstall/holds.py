@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from claimctl.commands.orphans.judge import own_holds
+from claimctl.commands.orphans.judge import own_holds, unproven_holds
 from claimctl.commands.orphans.model import NOT_READ, OwnerState, ScannedClaim
 from claimctl.downgrade.expansion import listed_ahead
 from claimctl.reservation.decide import decide
@@ -46,7 +46,7 @@ def without_hold(
         closed_age: for how many seconds this process has seen no pod listed ahead in the list; inf
             if there was none.
     """
-    own = own_holds(scanned.claim)
+    own = own_holds(scanned.claim) - {hold.uid for hold in unproven_holds(scanned)}
     holds = [entry for entry in scanned.claim.status.reserved_for if entry.uid in own]
     states = {scanned.answers.get(hold.uid, NOT_READ).state for hold in holds}
     # the annotation of a workload may still ask for one

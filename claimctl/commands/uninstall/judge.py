@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from claimctl.commands.orphans.judge import judge, own_holds, snapshot_of
+from claimctl.commands.orphans.judge import (
+    judge,
+    own_holds,
+    snapshot_of,
+    unproven_holds,
+    unproven_text,
+)
 from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
-from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
+from claimctl.installation import LEASE_NAME
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -22,7 +28,7 @@ from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectMeta, OwnerReference, find_condition
+from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
@@ -100,8 +106,9 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     if runs_without_crds(scan):
         yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _RUNS)
     for unread in scan.unreadable:
-        # nobody knows what it has of claimctl
-        if (kind := unread.resource.kind) in _MAY_HAVE_OURS:
+        # nobody knows what it has of claimctl; of workloads, only the metadata is read
+        kind, is_workload = unread.resource.kind, unread.resource.type is ObjectHeader
+        if is_workload or kind in _MAY_HAVE_OURS:
             reason, text = Reason.UNREADABLE, unread.describe()
             yield Leftover(kind, unread.namespace, unread.name, reason, text)
 
@@ -119,6 +126,11 @@ _RUNS = (
 
 def notes(scan: Scan) -> tuple[str, ...]:
     """What stays, blocks nothing, and should be known before the CRDs are deleted."""
+    unproven = [
+        (scanned.claim, unproven_text(holds))
+        for scanned in scan.claims
+        if (holds := unproven_holds(scanned))
+    ]
     return (
         *(
             f"CronJob {meta.namespace}/{meta.name} puts annotations of claimctl on its Jobs "
@@ -130,6 +142,10 @@ def notes(scan: Scan) -> tuple[str, ...]:
             "its CRD: run `claimctl downgrade-restore` before, if references should return"
             for plan in scan.plans
             if is_carried_out(plan)
+        ),
+        *(
+            f"ResourceClaim {claim.metadata.namespace}/{claim.metadata.name} stays held: {why}"
+            for claim, why in unproven
         ),
         *(
             "nodes may not be listed, so a taint of claimctl reschedule may be left: an "
@@ -251,7 +267,8 @@ def _traces_in(
 ) -> Iterator[tuple[str, str, float | None]]:
     orphan = judge(scanned, times)
     freed = partial(_freeing, scanned, orphan, times, watched, run)
-    if own_holds(scanned.claim):
+    unproven = {hold.uid for hold in unproven_holds(scanned)}
+    if own_holds(scanned.claim) - unproven:
         yield Why.HOLD, *freed()
     elif any(map(is_tombstone, scanned.claim.status.reserved_for)):
         finished = _blocking_tombstones(scanned)
@@ -259,7 +276,7 @@ def _traces_in(
             yield Why.TOMBSTONES, *freed()
         else:
             yield finished or (Why.TOMBSTONES, "their pods are gone: they are about to go", None)
-    elif orphan is not None and orphan.cause in CAUSES:
+    elif orphan is not None and orphan.cause in CAUSES and not unproven:
         yield orphan.cause, *freed()
     if lost_owners(scanned.claim, scan.reservations):
         yield Why.OWNER, "is owned by a ClaimReservation that does not exist", None

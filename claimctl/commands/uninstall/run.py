@@ -67,12 +67,14 @@ class UninstallWanted:
         settings: of the controller inside the command.
         times: how long claims without a ClaimReservation are watched.
         timeout: seconds after which the run ends.
+        believing: whether managedFields prove that a hold is claimctl's.
     """
 
     settings: Settings
     namespaces: tuple[str, ...] = ()
     times: WatchTimes = _TIMES
     timeout: float = 900.0
+    believing: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +151,14 @@ class Uninstall:
 
     async def _scan(self) -> Scan:
         """Scan the cluster. The controller of our own ends when the last CRD is gone."""
-        seen = await scan(self._client, self._clock, self._wanted.namespaces)
+        wanted = self._wanted
+        seen = await scan(
+            self._client,
+            self._clock,
+            wanted.namespaces,
+            lease_namespace=wanted.settings.lease_namespace,
+            believing=wanted.believing,
+        )
         if not seen.served and self._successor.running:
             await self._successor.close()
             return replace(seen, tended=False)
@@ -305,10 +314,11 @@ class Uninstall:
             self._reclaim = asyncio.create_task(self._free(), name="orphans")
 
     async def _free(self) -> None:
-        times, report = self._wanted.times, self._report
+        wanted, client, clock = self._wanted, self._client, self._clock
 
         async def free(namespace: str) -> None:
-            await Reclaim(self._client, self._clock, namespace, times, report, judge.CAUSES).run()
+            times, causes, believing = wanted.times, judge.CAUSES, wanted.believing
+            await Reclaim(client, clock, namespace, times, self._report, causes, believing).run()
 
         namespaces = self._wanted.namespaces or ("",)
         await in_parallel(free, namespaces, len(namespaces))

@@ -14,7 +14,7 @@ from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
-from claimctl.downgrade.plans import controller_runs
+from claimctl.installation import INSTALLED, controller_runs
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
@@ -48,9 +48,16 @@ class CronJob(ObjectHeader, frozen=True, kw_only=True):
 CRONJOBS = wire.Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
 
 
-async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
+async def scan(
+    client: Client,
+    clock: Clock,
+    namespaces: Iterable[str],
+    *,
+    lease_namespace: str = INSTALLED,
+    believing: bool = False,
+) -> Scan:
     """Scan these namespaces; all of them, and what has no namespace, if there are none."""
-    scope, tended = tuple(namespaces), await controller_runs(client, clock)
+    scope, tended = tuple(namespaces), await controller_runs(client, clock, lease_namespace)
     workloads: list[AnnotatedWorkload] = []
     cron_jobs: list[ObjectMeta] = []
     groups: list[PodGroup] = []
@@ -60,8 +67,10 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
     kinds: list[wire.Resource[Any]] = [*wire.WORKLOADS.values(), *filter(None, custom)]
     for namespace in scope or ("",):
         for resource in kinds:
-            # without anything but their metadata, so that each of them can be read
-            headers = await client.list(wire.read_as(resource, ObjectHeader), namespace)
+            headers = await client.list(
+                wire.read_as(resource, ObjectHeader), namespace, partial=True
+            )
+            unreadable += headers.unreadable
             metas = (header.metadata for header in headers.items)
             workloads += (
                 AnnotatedWorkload(resource, meta) for meta in metas if own_annotations(meta)
@@ -73,7 +82,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         listing = await list_if_served(client, wire.PODGROUPS, namespace)
         groups += listing.items
         unreadable += listing.unreadable
-        scans.append(await scan_claims(client, clock, namespace))
+        scans.append(await scan_claims(client, clock, namespace, believing=believing))
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
     braked: Iterable[PodRef] = ()

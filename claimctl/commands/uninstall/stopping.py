@@ -6,7 +6,7 @@ from typing import Any
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.commands.uninstall import scan
-from claimctl.downgrade.plans import controller_runs
+from claimctl.installation import controller_runs
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.facts.pods import is_done
@@ -34,7 +34,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
     if not await patch_if_there(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
         return False
     end = clock.monotonic() + STOP_SECONDS
-    while await controller_runs(client, clock):
+    while await controller_runs(client, clock, namespace):
         if clock.monotonic() >= end:
             raise CommandFailed(
                 f"the Deployment {namespace}/{CONTROLLER} has no replicas, but a controller still "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
@@ -10,6 +11,7 @@ from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption, named, namespace_name, namespace_names, switch
 from claimctl.cli.timing import WATCH_WAITS, Timing, TimingOption, WatchWaits
+from claimctl.commands.orphans.orphans import BelievingOption
 
 NamespacesOption = Annotated[
     list[str] | None,
@@ -63,6 +65,7 @@ def prepare(  # noqa: PLR0913 - one parameter per flag
     ] = False,
     timeout: TimeoutOption = TIMEOUT,
     waits: WatchWaits = WATCH_WAITS,
+    believing: BelievingOption = False,
     lease_namespace: LeaseNamespaceOption = "claimctl-system",
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
@@ -76,6 +79,7 @@ def prepare(  # noqa: PLR0913 - one parameter per flag
     from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
 
     wanted = wanted_by(namespaces or (), lease_namespace, waits, timeout)
+    wanted = replace(wanted, believing=believing)
     return uninstall(access, wanted, output, Mode(dry_run=dry_run, stop=stop))
 
 

@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-import typer
-
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import Table, columns, render
+from claimctl.cli.printer import say
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
@@ -127,7 +126,7 @@ async def _stop(
 
 
 def _tell(line: str) -> None:
-    typer.echo(line, err=True)
+    say(line)
 
 
 def exit_code(result: UninstallResult) -> int:

@@ -25,7 +25,7 @@ another version after it (``unnoticed_at``).
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
@@ -106,9 +106,13 @@ class Memories:
         self._due: dict[ClaimKey, dict[str, float]] = {}
         self.checkpoint = ""
         """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
+        self.covers: Callable[[ClaimKey], bool] = lambda key: True
+        """Whether the checkpoint tells everything about a claim."""
         self.least_checkpoint = ""
-        """No earlier version may be noted as the checkpoint: a reservation that was there then is
-        gone, and nobody looks at its claim any more."""
+        """No earlier version may be noted as the checkpoint: reservations that were there then may
+        be gone, and nobody looks at their claims any more."""
+        self._withdrawn_at: dict[str, str] = {}
+        """By namespace: the version at which a reservation was last seen deleted."""
         self._pods_began = self._pods_listed = ""
         self._pods_listed_at = clock.monotonic()
 
@@ -172,7 +176,7 @@ class Memories:
             self._forget_checkpoint()
         if before or not version or not version == self._pods_began == self.checkpoint:
             return
-        for key in reserved:
+        for key in filter(self.covers, reserved):
             if (known := self._claims.get(key)) is not None:
                 known.unnoticed_at, known.known_at = None, version
                 self.openings.known(key, version)
@@ -216,7 +220,8 @@ class Memories:
 
     def reservation_gone(self, key: ClaimKey, reservation: str, version: str) -> None:
         """Note that a reservation was deleted at this version, or before it."""
-        self.least_checkpoint = _later(self.least_checkpoint, version)
+        last = self._withdrawn_at.get(key.namespace, version)
+        self._withdrawn_at[key.namespace] = version if _certainly(version, last) else last
         written = self._statuses.get(key, {})
         written.pop(reservation, None)
         if not written:
@@ -225,6 +230,17 @@ class Memories:
         # The status of this reservation may have been the only record of a ghost.
         if (observed := self._claims.get(key)) is not None and observed.known_at:
             observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
+
+    def withdrawn_after(self, version: str) -> set[str]:
+        """The namespaces that a checkpoint of this version does not cover: a reservation that was
+        there then is gone, and nobody looks at its claim any more. Others are forgotten."""
+        later = {
+            namespace: at
+            for namespace, at in self._withdrawn_at.items()
+            if not _certainly(version, at)
+        }
+        self._withdrawn_at = later
+        return set(later)
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:
         """Note a written list. A late hold empties the list after each last pod: no fight."""
@@ -334,6 +350,7 @@ class Memories:
             unnoticed_age=_age(now, observed.unnoticed_at, inf),
             ghost_age=dict(ghosts.ages),
             ghost_signs=dict(ghosts.signs),
+            ghost_gone_by=dict(ghosts.gone_by),
             once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
@@ -385,10 +402,6 @@ def _note(observed: _Observed, claim: ResourceClaim, now: float, *, just_allocat
 def _certainly(version: str, other: str) -> bool:
     """Whether both versions are known and ``version`` is at least ``other``."""
     return bool(version and other) and reaches(version, other)
-
-
-def _later(version: str, other: str) -> str:
-    return version if not other or _certainly(version, other) else other
 
 
 def _age(now: float, since: float | None, never: T) -> float | T:

@@ -8,19 +8,24 @@ statuses of reservations keep them over a restart.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.boots import BootIds
+from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
-from claimctl.reservation.users.ghosts import has_ended
+from claimctl.reservation.users.ghosts import MOST, has_ended
+from claimctl.reservation.users.several import is_several, several, together
 from claimctl.wire.claims import Reference
+from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
 from claimctl.wire.nodes import OUT_OF_SERVICE, Node
 from claimctl.wire.pods import Pod
@@ -30,49 +35,16 @@ from claimctl.wire.unreadable import Unreadable
 
 RETENTION_SECONDS = 24 * 3600.0
 """How long a ghost without a record is remembered, in seconds, for a reservation still to come."""
+SWEEP_SECONDS = 60.0
+"""Least time between two searches of a namespace for ghosts that are older than that."""
 REMEMBERED_UIDS = 50_000
 """How many UIDs are remembered of pods that were done before they vanished."""
-REMEMBERED_NODES = 10_000
+MOST_APART = 100
+"""How many ghosts of a claim are told apart (see ``reservation.users.several``)."""
+MOST_IN_NAMESPACE = 5_000
+"""How many ghosts of a namespace are told apart by their claims."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
-
-
-class BootIds:
-    """The last boot ID of each node, and the machine of each boot, also after the Node object is
-    gone: that of a lost node may be deleted before its pods."""
-
-    def __init__(self) -> None:
-        self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
-        self._machines: LRUCache[str, tuple[str, str]] = LRUCache(2 * REMEMBERED_NODES)
-
-    def observe(self, node: Node) -> bool:
-        """Note a node; return whether it has another boot ID than when it was last seen."""
-        name, info = node.metadata.name, node.status.node_info
-        before = self._ids.get(name, "")
-        if info.boot_id:
-            self._ids[name] = info.boot_id
-            self._machines[info.boot_id] = info.machine
-        return bool(before) and bool(info.boot_id) and before != info.boot_id
-
-    def of(self, node_name: str) -> str:
-        """The last boot ID seen on the node, or ''."""
-        return self._ids.get(node_name, "")
-
-    def rebooted(self, node_name: str, boot_id: str) -> bool:
-        """Whether the machine that had this boot ID has another one now.
-
-        Another machine may have the node's name now, and the old one may still run. So nothing is
-        proven by a boot ID that this process has not seen itself, as in an earlier one's record.
-        """
-        now = self.of(node_name)
-        machine = self._machines.get(boot_id, ("", ""))
-        return now != boot_id and any(machine) and machine == self._machines.get(now)
-
-    def replaced(self, node_name: str, boot_id: str) -> bool:
-        """Whether the node has had another boot since this one, perhaps of another machine, whose
-        kubelet ends no pod of the earlier one."""
-        now = self.of(node_name)
-        return bool(boot_id) and bool(now) and now != boot_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +57,40 @@ class Ghosts:
     """UIDs of the ghosts that were seen in a reservation's status."""
     signs: tuple[tuple[str, SignsOfLife], ...] = ()
     """By UID of a ghost whose node has a Lease: the signs of life of its kubelet."""
+    gone_by: tuple[tuple[str, str], ...] = ()
+    """By UID of a ghost: a version of the cluster at which its pods were gone."""
 
 
 class GhostLedger:
-    """Ghosts by claim."""
+    """Ghosts by claim.
 
-    def __init__(self, clock: Clock, boots: BootIds, kubelets: Kubelets | None = None) -> None:
+    A namespace can make other namespaces neither wait nor compute: a claim has a bounded number of
+    ghosts, and so has a namespace. What is beyond that counts for every claim of the namespace, and
+    is kept under a claim without a name (``_rest``).
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        boots: BootIds,
+        kubelets: Kubelets | None = None,
+        most_apart: int = MOST_APART,
+    ) -> None:
+        self._most_apart = most_apart
         self._clock = clock
         self._boots = boots
         self._kubelets = kubelets or Kubelets(clock)
         self.news = asyncio.Event()
         """Set when there may be a ghost whose node has to be watched for signs of life."""
-        self._ended: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
-        """UIDs of ghosts that have ended by the signs of life of their nodes."""
-        self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
-        self._known_since: dict[ClaimKey, dict[str, float]] = {}
-        self._once_recorded: dict[ClaimKey, set[str]] = {}
-        self._outlived: dict[ClaimKey, None] = {}
+        self.is_node: Callable[[str], bool] = lambda name: True
+        """Whether there is a Node of this name. A pod may name a node that never was."""
+        self._known = GhostIndex()
+        self._merged: dict[ClaimKey, set[str]] = {}
+        """By claim: UIDs that a status names and that count among several pods here."""
+        self._swept: dict[str, float] = {}
         self._done: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
-        self._vanished_at: LRUCache[str, str] = LRUCache(REMEMBERED_UIDS)
-        self._noted_at: LRUCache[tuple[ClaimKey, str], str] = LRUCache(REMEMBERED_UIDS)
-        """By claim and UID of a listed pod that the cache did not show: the list's version."""
+        self._listed_at = ""
+        """The version of the last LIST of all pods."""
 
     def observe(self, old: Pod | None, new: Pod | None, *, relist: bool = False) -> None:
         """Note one change in the pod cache.
@@ -120,9 +105,11 @@ class GhostLedger:
             return
         if vanishes_as_ghost(old) or (relist and not is_done(old)):
             ghost = self._ghost(old)
-            self._vanished_at[ghost.uid] = "" if relist else old.metadata.resource_version
+            version = "" if relist else old.metadata.resource_version
             for name in sorted(claim_names(old)):
-                self._add(ClaimKey(old.metadata.namespace, name), ghost)
+                known = self._add(ClaimKey(old.metadata.namespace, name), ghost, version, version)
+                if not is_several(known.pod):
+                    known.vanished_at = known.gone_by = version
         else:
             self._done[old.metadata.uid] = None
 
@@ -142,10 +129,10 @@ class GhostLedger:
             boot_id=self._boots.of(node),
             since=self._clock.now(),
         )
-        self._vanished_at[ghost.uid] = ""
         for key in keys:
-            self._add(key, ghost)
-            self._known_since[key][ghost.uid] = self._clock.monotonic()
+            known = self._add(key, ghost)
+            known.since = self._clock.monotonic()
+            known.vanished_at = known.gone_by = ""
 
     def node_booted(self, node: Node, *, relist: bool) -> None:
         """Note a reboot of a node. It ends a ghost only if it is younger than the pod's deletion.
@@ -154,39 +141,45 @@ class GhostLedger:
         before the pod was bound. If the machine is another one, too, no reboot ends the ghost.
         """
         boot_id, version = node.status.node_info.boot_id, node.metadata.resource_version
-        for ghosts in self._by_claim.values():
-            for uid, ghost in ghosts.items():
-                vanished_at = self._vanished_at.get(uid, "")
-                if ghost.node_name == node.metadata.name and (
-                    relist or not precedes(vanished_at, version)
-                ):
-                    same = self._boots.rebooted(ghost.node_name, ghost.boot_id)
-                    ghosts[uid] = replace(ghost, boot_id=boot_id if same else "")
+        for key, known in self._known.on(node.metadata.name):
+            if relist or not precedes(known.vanished_at, version):
+                ghost = known.pod
+                same = self._boots.rebooted(ghost.node_name, ghost.boot_id)
+                ghost = replace(ghost, boot_id=boot_id if same else "")
+                if not is_several(ghost):
+                    known.pod = ghost
+                elif ghost != known.pod:
+                    # some may have run before it, and some after it
+                    self._merge(key, ghost, known.since, known.vanished_at, known.gone_by)
 
-    def pods_listed(self, before: str) -> None:
+    def pods_listed(self, before: str, version: str = "") -> None:
         """Note a LIST of all pods. A listed pod that the cache never showed may have existed until
         this LIST, unless the cache had reached the version of the claim that listed the pod. Its
         grace begins now.
 
         Args:
             before: the version that the pod cache had reached before; '' if none.
+            version: the version of the LIST.
         """
-        now = self._clock.monotonic()
-        for (key, uid), version in list(self._noted_at.items()):
-            since = self._known_since.get(key, {})
-            if uid in since and not (before and version and reaches(before, version)):
-                since[uid] = now
+        now, self._listed_at = self._clock.monotonic(), version
+        for known in self._known:
+            known.gone_by = known.gone_by or version
+            at = known.noted_at
+            if at is not None and not (before and at and reaches(before, at)):
+                known.since = now
 
     def history_lost(self) -> None:
         """Note that etcd was restored: no version tells any more when a pod vanished."""
-        for uid in self._vanished_at:
-            self._vanished_at[uid] = ""
-        for noted in self._noted_at:
-            self._noted_at[noted] = ""
+        self._listed_at = ""
+        for known in self._known:
+            known.vanished_at = known.gone_by = ""
+            known.noted_at = None if known.noted_at is None else ""
 
     def forget_record(self, key: ClaimKey) -> None:
         """Note that the claim's last reservation is gone: the next one records its ghosts anew."""
-        self._once_recorded.pop(key, None)
+        self._merged.pop(key, None)
+        for known in self._known.of(key).values():
+            known.recorded = False
 
     def observe_list(
         self,
@@ -204,93 +197,130 @@ class GhostLedger:
             uid = reference.uid
             if is_pod(reference) and uid not in present and uid not in self._done:
                 unseen = ForceDeletedPod(uid=uid, name=reference.name, since=self._clock.now())
-                self._add(key, unseen)
-                self._noted_at.setdefault((key, uid), version)
+                known = self._add(key, unseen)
+                known.noted_at = version if known.noted_at is None else known.noted_at
 
     def _drop_ghosts_of(self, pod: Pod) -> None:
-        if not self._by_claim and not self._noted_at:
-            return
-        for name in claim_names(pod):
-            key = ClaimKey(pod.metadata.namespace, name)
-            self._noted_at.pop((key, pod.metadata.uid), None)
-            if self._by_claim.get(key, {}).pop(pod.metadata.uid, None) is not None:
-                del self._known_since[key][pod.metadata.uid]
-                self._once_recorded.get(key, set()).discard(pod.metadata.uid)
+        if self._known:
+            for name in claim_names(pod):
+                self._known.drop(ClaimKey(pod.metadata.namespace, name), pod.metadata.uid)
 
-    def observe_record(self, key: ClaimKey, recorded: Iterable[ForceDeletedPod]) -> None:
-        """Note the ghosts in the statuses of the claim's reservations, and drop ended ones."""
+    def observe_record(
+        self, key: ClaimKey, recorded: Iterable[ForceDeletedPod], version: str = ""
+    ) -> None:
+        """Note the ghosts in the statuses of the claim's reservations, and drop ended ones.
+
+        Args:
+            version: of the latest one of the reservations.
+        """
         on_record = {ghost.uid: ghost for ghost in recorded}
-        for ghost in on_record.values():
-            self._add(key, ghost)
-        if on_record:
-            self._outlived.pop(key, None)
-            self._once_recorded.setdefault(key, set()).update(on_record)
+        merged = self._merged.pop(key, set()) & on_record.keys()
+        # an earlier leader's pods had vanished when this process listed the pods
+        gone_by = version if precedes(self._listed_at, version) else self._listed_at
+        for uid, ghost in on_record.items():
+            if uid in merged:
+                continue
+            known = self._add(key, ghost, gone_by=gone_by)
+            if known.pod.uid != uid:
+                merged.add(uid)
+                continue
+            known.recorded = True
+            if is_several(ghost):
+                known.pod = together(known.pod, ghost)
+        if merged:
+            self._merged[key] = merged
         self._drop_ended(key, on_record)
 
     def of(self, key: ClaimKey) -> Ghosts:
         """The claim's ghosts as last observed."""
-        ghosts = self._by_claim.get(key, {})
-        since, now = self._known_since.get(key, {}), self._clock.monotonic()
+        ghosts, now = dict(self._of(key)), self._clock.monotonic()
         return Ghosts(
-            pods=tuple(ghosts[uid] for uid in sorted(ghosts)),
-            ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
-            once_recorded=frozenset(self._once_recorded.get(key, set()) & ghosts.keys()),
-            signs=tuple(self._signs(key)),
+            pods=tuple(known.pod for known in ghosts.values()),
+            ages=tuple((uid, now - known.since) for uid, known in ghosts.items()),
+            once_recorded=frozenset(uid for uid, known in ghosts.items() if known.recorded),
+            signs=tuple(self._signs(ghosts.items())),
+            gone_by=tuple((uid, known.gone_by) for uid, known in ghosts.items() if known.gone_by),
         )
 
-    def _signs(self, key: ClaimKey) -> Iterator[tuple[str, SignsOfLife]]:
-        since = self._known_since.get(key, {})
-        for uid, ghost in sorted(self._by_claim.get(key, {}).items()):
-            if uid in self._ended:
+    def any_of(self, key: ClaimKey) -> bool:
+        """Whether the claim has a ghost."""
+        return next(self._of(key), None) is not None
+
+    def _of(self, key: ClaimKey) -> Iterator[tuple[str, KnownGhost]]:
+        """The ghosts that count for the claim, sorted by UID."""
+        rest = self._known.of(_rest(key.namespace))
+        for uid, known in sorted({**rest, **self._known.of(key)}.items()):
+            if not known.over:
+                yield uid, known
+
+    def _signs(self, ghosts: Iterable[tuple[str, KnownGhost]]) -> Iterator[tuple[str, SignsOfLife]]:
+        for uid, known in ghosts:
+            node, boot = known.pod.node_name, known.pod.boot_id
+            if known.ended:
                 yield uid, SignsOfLife(ended=True)
-            elif not self._boots.replaced(ghost.node_name, ghost.boot_id):
-                at = self._vanished_at.get(uid, "")
-                known = self._kubelets.signs(ghost.node_name, since[uid], at)
-                if known is not None:
-                    yield uid, known
+            elif not self._boots.replaced(node, boot):
+                signs = self._kubelets.signs(node, known.since, known.signs_count_from)
+                if signs is not None:
+                    yield uid, signs
 
-    def nodes_to_watch(self) -> frozenset[str]:
-        """The nodes whose signs of life matter: of the ghosts that have not ended by them."""
-        return frozenset(
-            ghost.node_name
-            for ghosts in self._by_claim.values()
-            for uid, ghost in ghosts.items()
-            if ghost.node_name
-            and uid not in self._ended
-            and not self._boots.replaced(ghost.node_name, ghost.boot_id)
-        )
+    def nodes_to_watch(self) -> dict[str, int]:
+        """The nodes whose signs of life matter: of the ghosts that have not ended by them.
+
+        Nothing is known of the kubelet of a node that never was, so its ghosts count for a fixed
+        time. With each node comes its crowd: on so many nodes the ghosts of a namespace wait. If
+        ghosts of several namespaces wait on the node, it is the least of their numbers.
+        """
+        namespaces = {
+            node: {
+                name
+                for name, ghosts in self._known.spaces_on(node)
+                if any(not self._boots.replaced(node, known.pod.boot_id) for known in ghosts)
+            }
+            for node in self._known.nodes()
+            if self._was_there(node)
+        }
+        crowds = Counter(name for names in namespaces.values() for name in names)
+        return {
+            node: min(crowds[name] for name in names) for node, names in namespaces.items() if names
+        }
+
+    def _was_there(self, node: str) -> bool:
+        return self.is_node(node) or bool(self._boots.of(node))
 
     def judge_signs(self, node_name: str) -> frozenset[ClaimKey]:
         """Note which ghosts of a node have ended by its signs of life; return their claims."""
-        ending = tuple(self._ending(node_name))
-        self._ended.update((uid, None) for _, uid in ending)
-        return frozenset(key for key, _ in ending)
+        ended, now = [], self._clock.monotonic()
+        for key, known in self._known.on(node_name):
+            for _, signs in self._signs([(known.pod.uid, known)]):
+                if has_ended(known.pod, now - known.since, signs):
+                    ended.append((key, known))
+        return self._end(ended)
 
-    def _ending(self, node_name: str) -> Iterator[tuple[ClaimKey, str]]:
-        now = self._clock.monotonic()
-        for key in self.claims_on(node_name):
-            ghosts, since = self._by_claim[key], self._known_since[key]
-            for uid, signs in self._signs(key):
-                on_node = ghosts[uid].node_name == node_name and not signs.ended
-                if on_node and has_ended(ghosts[uid], now - since[uid], signs):
-                    yield key, uid
+    def _end(self, ghosts: Iterable[tuple[ClaimKey, KnownGhost]]) -> frozenset[ClaimKey]:
+        keys = set()
+        for key, known in ghosts:
+            known.ended = True
+            self._known.put(key, known)
+            keys.add(key)
+        return frozenset(keys)
 
-    def node_is_off(self, node: Node) -> None:
-        """Note that an administrator has tainted a node as out of service: nothing runs there."""
+    def node_changed(self, node: Node) -> None:
+        """Note a node: its ghosts have ended if an administrator has tainted it as out of service,
+        since nothing runs there. If it is new, signs of its life matter from now on."""
+        on_node = self._known.on(node.metadata.name)
         if any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
-            for ghosts in self._by_claim.values():
-                ended = [uid for uid, pod in ghosts.items() if pod.node_name == node.metadata.name]
-                self._ended.update(dict.fromkeys(ended))
+            self._end(on_node)
+        elif on_node:
+            self.news.set()
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:
         """UIDs of the references whose pods are gone and were done, or never bound, before."""
         return frozenset(entry.uid for entry in references if entry.uid in self._done)
 
-    def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
-        """The claims with a ghost on the node."""
-        for key, ghosts in self._by_claim.items():
-            if any(ghost.node_name == node_name for ghost in ghosts.values()):
-                yield key
+    def claims_on(self, node_name: str) -> frozenset[ClaimKey]:
+        """The claims with a ghost on the node that may be running. One without a name stands for
+        all claims of its namespace."""
+        return frozenset(key for key, _ in self._known.on(node_name))
 
     def forget(self, key: ClaimKey, deleted_at: str) -> None:
         """Note that a claim was deleted at this version, and drop the ghosts from before.
@@ -299,13 +329,11 @@ class GhostLedger:
         have used the next claim of the same name, so its ghost stays. The versions come from one
         etcd (``precedes``).
         """
-        for uid in list(self._by_claim.get(key, {})):
-            vanished_at = self._vanished_at.get(uid, "")
-            if vanished_at and reaches(deleted_at, vanished_at):
-                del self._by_claim[key][uid]
-        self._outlived[key] = None
-        for outlived in list(self._outlived):
-            self._drop_ended(outlived, ())
+        for uid, known in tuple(self._known.of(key).items()):
+            if known.vanished_at and reaches(deleted_at, known.vanished_at):
+                self._known.drop(key, uid)
+        self.forget_record(key)
+        self._sweep(key.namespace)
 
     def _ghost(self, pod: Pod) -> ForceDeletedPod:
         meta: ObjectMeta = pod.metadata
@@ -319,35 +347,82 @@ class GhostLedger:
             termination_grace_period_seconds=_longest_grace(pod),
         )
 
-    def _add(self, key: ClaimKey, ghost: ForceDeletedPod) -> None:
-        known = self._by_claim.setdefault(key, {})
-        since = self._known_since.setdefault(key, {})
-        if ghost.uid not in since:
-            since[ghost.uid] = self._clock.monotonic()
-            known[ghost.uid] = ghost
-            if ghost.node_name:
-                self.news.set()
+    def _add(
+        self, key: ClaimKey, ghost: ForceDeletedPod, vanished_at: str = "", gone_by: str = ""
+    ) -> KnownGhost:
+        """The ghost as it is known, or that of several pods among which it counts from now on."""
+        own, now = self._known.of(key), self._clock.monotonic()
+        if (known := own.get(ghost.uid)) is not None:
+            return known
+        if ghost.node_name:
+            self.news.set()
+        if self._is_full(key.namespace):
+            return self._merge(_rest(key.namespace), ghost, now, vanished_at, gone_by)
+        # most that were listed and never shown appear yet
+        most = self._most_apart if ghost.node_name else MOST
+        if len(own) < most or is_several(ghost):
+            known = KnownGhost(ghost, now, vanished_at, gone_by)
+            self._known.put(key, known)
+            return known
+        return self._merge(key, ghost, now, vanished_at, gone_by)
+
+    def _merge(
+        self, key: ClaimKey, ghost: ForceDeletedPod, since: float, vanished_at: str, gone_by: str
+    ) -> KnownGhost:
+        if not self._was_there(ghost.node_name):
+            ghost = replace(ghost, node_name="", boot_id="")
+        merged = several(ghost, of_namespace=not key.name)
+        new = KnownGhost(merged, since, vanished_at, gone_by)
+        known = self._known.of(key).get(merged.uid)
+        if known is None:
+            known = new
+        else:
+            known.absorb(new)
+        self._known.put(key, known)
+        return known
+
+    def _is_full(self, namespace: str) -> bool:
+        if self._known.count(namespace) < MOST_IN_NAMESPACE:
+            return False
+        self._sweep(namespace)
+        return self._known.count(namespace) >= MOST_IN_NAMESPACE
+
+    def _sweep(self, namespace: str) -> None:
+        """Forget the ghosts of a namespace that no status has had, and that are old or over."""
+        now = self._clock.monotonic()
+        if now - self._swept.get(namespace, -SWEEP_SECONDS) < SWEEP_SECONDS:
+            return
+        self._swept[namespace] = now
+        for key in self._known.claims_in(namespace):
+            for uid, known in tuple(self._known.of(key).items()):
+                rebooted = self._boots.rebooted(known.pod.node_name, known.pod.boot_id)
+                old = now - known.since > RETENTION_SECONDS
+                if not known.recorded and (old or rebooted):
+                    self._known.drop(key, uid)
+        if not self._known.count(namespace):
+            del self._swept[namespace]
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
         """Drop the ghosts whose machine was rebooted since: their containers cannot be running.
         While a status has such a ghost, the time when it was first known is kept, so that its grace
         does not start again."""
-        ghosts, since = self._by_claim.get(key, {}), self._known_since.get(key, {})
         now = self._clock.monotonic()
-        for uid, ghost in list(ghosts.items()):
-            old = now - since[uid] > RETENTION_SECONDS and uid not in on_record
-            if old or self._boots.rebooted(ghost.node_name, ghost.boot_id):
-                del ghosts[uid]
-        for uid in [uid for uid in since if uid not in ghosts and uid not in on_record]:
-            del since[uid]
-        self._once_recorded.get(key, set()).intersection_update(since)
-        if not since:
-            for known in (self._by_claim, self._known_since, self._once_recorded, self._outlived):
-                known.pop(key, None)
+        for uid, known in tuple(self._known.of(key).items()):
+            old = now - known.since > RETENTION_SECONDS and uid not in on_record
+            if old or self._boots.rebooted(known.pod.node_name, known.pod.boot_id):
+                known.over = True
+                self._known.put(key, known)
+            if known.over and uid not in on_record:
+                self._known.drop(key, uid)
+
+
+def _rest(namespace: str) -> ClaimKey:
+    return ClaimKey(namespace, "")
 
 
 def _longest_grace(pod: Pod) -> int:
-    """The pod's grace period, or the longer one with which somebody deleted it before; seconds."""
+    """The pod's grace period, or the longer one with which somebody deleted it before; seconds. The
+    API server takes 68 years; a status takes ten."""
     own = pod.spec.termination_grace_period_seconds
     asked = pod.metadata.deletion_grace_period_seconds or 0
-    return max(_DEFAULT_GRACE if own is None else own, asked, 0)
+    return min(max(_DEFAULT_GRACE if own is None else own, asked, 0), TEN_YEARS)

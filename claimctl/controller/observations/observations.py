@@ -13,9 +13,10 @@ import structlog
 from cachetools import LRUCache, TTLCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
+from claimctl.controller.observations.boots import BootIds
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.drivers import DriversSeen
-from claimctl.controller.observations.ghosts import BootIds, GhostLedger
+from claimctl.controller.observations.ghosts import GhostLedger
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
@@ -103,7 +104,7 @@ class Observations:
         self.claims.pods_listed(before, version)
         if before and not reaches(version, before):
             self.ghosts.history_lost()
-        self.ghosts.pods_listed(before)
+        self.ghosts.pods_listed(before, version)
 
     def claims_listed(self, before: str, version: str, reserved: Iterable[ClaimKey] = ()) -> None:
         """Note a LIST of all claims (see ``Memories.claims_listed``)."""
@@ -123,7 +124,7 @@ class Observations:
 
     def pod_beside(self, key: ClaimKey, claim: ResourceClaim, pod: Pod) -> None:
         """Note how a pod of the claim starts, or does not."""
-        self.drivers.observe(claim, pod, alone=not self.ghosts.of(key).pods)
+        self.drivers.observe(claim, pod, alone=not self.ghosts.any_of(key))
 
     def workload_changed(self, key: WorkloadKey) -> None:
         """Note a change of a workload: what a live read told about it before does not count."""
@@ -145,7 +146,7 @@ class Observations:
         if change.new is None:
             return False
         self.kubelets.observe(change.new)
-        self.ghosts.node_is_off(change.new)
+        self.ghosts.node_changed(change.new)
         if not self.boots.observe(change.new):
             return False
         self.ghosts.node_booted(change.new, relist=change.relist)

@@ -33,7 +33,6 @@ from claimctl.reservation.facts.decision import (
     CreateClaim,
     Decision,
     Need,
-    Precaution,
     ReadClaim,
     SetFinalizer,
     Write,
@@ -136,8 +135,6 @@ class ClaimReconciler:
             step = await self._read_live(snapshot, needs, findings)
             if not isinstance(step, Findings) or not step.claim_gone:
                 return step
-        if findings.held_for_another:
-            return After(WATCHDOG)
         if write is None and snapshot.no_template:
             return _within(TEMPLATE_RETRY, decision)
         if write is None:
@@ -185,7 +182,7 @@ class ClaimReconciler:
         return DONE if last else _within(WATCHDOG, decision)
 
     async def _read_live(
-        self, snapshot: Snapshot, needs: tuple[Need | Precaution, ...], findings: Findings
+        self, snapshot: Snapshot, needs: tuple[Need | ReadClaim, ...], findings: Findings
     ) -> Findings | Outcome:
         answers = await self._know.investigator.answer(snapshot, needs, findings)
         if answers.live is not None and not answers.live.claim_version:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import structlog
 
-from claimctl.controller.caches.chains import Climber
-from claimctl.controller.caches.informers import Caches
+from claimctl.controller.caches.chains import Climber, OwnerKey
+from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.events import version_of, warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
@@ -16,15 +18,17 @@ from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, SOON, After, Outcome
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
+from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, is_orphan, plan
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
+from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
-from claimctl.wire.resources import CLAIMRESERVATIONS
-from claimctl.wire.workloads import CustomWorkload
+from claimctl.wire.resources import CLAIMRESERVATIONS, read_as
+from claimctl.wire.workloads import CustomWorkload, Workload
 
 log = structlog.get_logger(__name__)
 
@@ -32,11 +36,16 @@ LIMITS = re.compile(
     r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
 )
 """How the API server words the refusals of the component limits, and of a ResourceQuota."""
-RETRY_REFUSED = 60.0
-"""Nothing tells that an administrator has raised a limit."""
-
+MOST_WRITES = 20
+"""The most writes of one workload until others have their turn."""
+NEXT_TURN = After(0.05)
+"""The outcome when writes are left; after it, a watch shows those of this turn."""
 UNREAD_KIND = 5.0
 """Seconds until a workload whose kind cannot be read is looked at again, in the cache."""
+
+Step = tuple[ObjectMeta, ObjectMeta | None, Callable[[], Awaitable[bool]]]
+"""The object, its version in the cache, and the write, which gives False if another client has
+written first: then the reconcile is repeated."""
 
 
 class WorkloadReconciler:
@@ -63,63 +72,105 @@ class WorkloadReconciler:
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
         span.set(k8s__namespace__name=key.namespace, **{f"k8s__{key.kind.lower()}__name": key.name})
-        await self._climber.read(key)
-        kind = (key.api_group, key.kind)
+        if (seconds := await self._climber.read(key)) is not None:
+            return After(seconds)
+        kind, workload = (key.api_group, key.kind), self._caches.workload(key)
         if kind in self._caches.kinds.states and self._caches.kinds.problem(kind):
             # the cache may show a workload that is gone: garbage collection would delete its
             # ClaimReservation, and this would create it again, for ever
-            return After(UNREAD_KIND)
-        workload = self._caches.workload(key)
+            return After(UNREAD_KIND) if workload is not None else DONE
         unreadable = (
             self._caches.unreadable_workload(key),
             self._unreadable.about_reservations_for(key),
         )
-        if workload is None or any(unreadable):
+        if any(unreadable):
             return DONE
-        custom = isinstance(workload, CustomWorkload)
+        if workload is None:
+            return await self._clear_up(key)
+        return await self._serve(key, workload)
+
+    async def _serve(self, key: WorkloadKey, workload: Workload) -> Outcome:
+        """Give the workload the reservations that its annotation asks for."""
+        uid, by_pods = workload.metadata.uid, None
+        if isinstance(workload, CustomWorkload):
+            owner = OwnerKey(key.namespace, key.api_group, key.kind, key.name, uid)
+            by_pods = self._climber.chains.claims_of(owner)
         annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
             api_version=version_of(key, workload),
             workload=workload,
             reservations=self._caches.reservations_for(key),
-            by_pods=self._climber.chains.claims_of(workload.metadata.uid) if custom else None,
+            by_pods=by_pods,
         )
         wanted = plan(annotated)
         for problem in wanted.problems:
             warn(self._events, key, workload, problem, "Reserve")
         try:
-            # another client may have written first; then the reconcile is repeated
-            settled = await self._carry_out(wanted)
-            if settled and self._injector is not None:
-                settled = await self._injector.inject(key, workload)
-            return DONE if settled else SOON
+            outcome = await self._carry_out(wanted)
+            if outcome == DONE and self._injector is not None:
+                return DONE if await self._injector.inject(key, workload) else SOON
+            return outcome
         except (Forbidden, Invalid) as error:
-            problem = refusal(error)
-            warn(self._events, key, workload, problem, "Reserve")
-            if problem.reason is Reason.LIMIT_EXCEEDED:
-                return After(RETRY_REFUSED)
+            warn(self._events, key, workload, refusal(error), "Reserve")
             raise
 
-    async def _carry_out(self, wanted: AnnotationPlan) -> bool:
-        """Make the changes; False if another client has written first."""
-        settled = True
-        for reservation in wanted.delete:
-            settled &= await self._delete(reservation)
-        for reservation, spec in wanted.update:
-            settled &= await self._update(reservation, spec)
-        for reservation in wanted.create:
-            settled &= await self._create(reservation)
-        return settled
+    async def _clear_up(self, key: WorkloadKey) -> Outcome:
+        """Delete the reservations of a workload that is gone once they hold nothing: after a
+        deletion with cascade=orphan, garbage collection does not, and a later workload of that name
+        may want none."""
+        made = filter(is_orphan, self._caches.reservations_for(key))
+        left = tuple(reservation for reservation in made if self._holds_nothing(reservation))
+        if not left:
+            return DONE
+        resource = await Discovery(self._client).workload((key.api_group, key.kind))
+        if resource is None:
+            return DONE
+        header = read_as(resource, ObjectHeader)
+        if await self._client.find(header, key.name, key.namespace) is not None:
+            # the cache is late; an event follows
+            return DONE
+        return await self._carry_out(AnnotationPlan(left_over=left))
+
+    def _holds_nothing(self, reservation: ClaimReservation) -> bool:
+        """Whether the claim is not allocated, and nothing about an earlier allocation is on
+        record."""
+        meta, status = reservation.metadata, reservation.status
+        claim = self._caches.claims.get(*reversed(reserved_key(reservation)))
+        allocated = claim is not None and claim.status.allocation is not None
+        busy = allocated or status.release is not None or status.force_deleted_pods
+        return not (busy or meta.deleting)
+
+    async def _carry_out(self, wanted: AnnotationPlan) -> Outcome:
+        """Make the changes, at most ``MOST_WRITES`` of them, that our own writes have not made."""
+        late, writes = False, 0
+        for meta, cached, write in self._steps(wanted):
+            if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, cached):
+                late = True
+            elif writes == MOST_WRITES:
+                return NEXT_TURN
+            else:
+                late |= not await write()
+                writes += 1
+        return SOON if late else DONE
+
+    def _steps(self, wanted: AnnotationPlan) -> Iterator[Step]:
+        for old in wanted.delete:
+            yield old.metadata, old.metadata, partial(self._delete, old)
+        for old, spec in wanted.update:
+            yield old.metadata, old.metadata, partial(self._update, old, spec)
+        for new in wanted.create:
+            yield new.metadata, None, partial(self._create, new)
+        # last: those of an earlier workload may hold what the new ones go on to hold
+        for old in wanted.left_over:
+            yield old.metadata, old.metadata, partial(self._delete, old)
 
     async def _create(self, reservation: ClaimReservation) -> bool:
-        """Create a reservation; False if our cache is late.
+        """Create a reservation.
 
         Raises:
             AlreadyExists: the name is taken, perhaps for long: the pauses have to grow.
         """
         meta = reservation.metadata
-        if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, None):
-            return False
         body = {"metadata": to_plain(meta), "spec": to_plain(reservation.spec)}
         created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
         self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
@@ -127,6 +178,7 @@ class WorkloadReconciler:
         return True
 
     async def _update(self, reservation: ClaimReservation, spec: ClaimReservationSpec) -> bool:
+        """Change the spec; False if another client has written first, as in ``_delete``."""
         meta = reservation.metadata
         body: dict[str, Any] = merge_diff(to_plain(reservation.spec), to_plain(spec))
         try:

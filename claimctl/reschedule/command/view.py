@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
 from msgspec.structs import replace
 
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table, print_text
+from claimctl.cli.printer import print_lines, say
 from claimctl.kube.client import Client
 from claimctl.reschedule.command.document import counted_reasons, document
 from claimctl.reschedule.command.wanted import RescheduleOptions
@@ -29,10 +29,10 @@ def show(report: RunReport, wanted: RescheduleOptions) -> None:
     wide = wanted.output == Output.WIDE
     print_table(moves(report), wide=wide)
     if report.helps:
-        print()
+        print_lines("")
         print_table(helps(report), wide=wide)
     if report.plan.skipped and wanted.plan is None:
-        print()
+        print_lines("")
         print_table(stayed(report) if wide else reasons(report), wide=wide)
 
 
@@ -95,12 +95,12 @@ def stayed(report: RunReport) -> Table:
 def conclude(report: RunReport, wanted: RescheduleOptions) -> None:
     """Print on stderr what a reader should know beside the table, and the result in one line."""
     for note in report.plan.notes:
-        typer.echo(f"{note.strategy}: {note.text}" if note.strategy else note.text, err=True)
+        say(f"{note.strategy}: {note.text}" if note.strategy else note.text)
     for line in report.notes:
-        typer.echo(line, err=True)
+        say(line)
     if report.failure:
-        typer.echo(f"error: {report.failure}", err=True)
-    typer.echo(_summary(report, wanted), err=True)
+        say(f"error: {report.failure}")
+    say(_summary(report, wanted))
 
 
 def _summary(report: RunReport, wanted: RescheduleOptions) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from random import Random
 
 import structlog
-import typer
 
 from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.printer import say
 from claimctl.cli.process import Stop, exporting, health_server, who_am_i
 from claimctl.cli.session import Session, connection_of, in_session
 from claimctl.kube.client import Client
@@ -63,7 +63,7 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
     checked = policy_of(wanted.policy, skip_unsupported=wanted.skip_unsupported)
     given = _given_plan(wanted.plan) if wanted.plan is not None else None
     for line in (*checked.notes, *(f"left out: {part}" for part in checked.skipped)):
-        typer.echo(line, err=True)
+        say(line)
     try:
         if wanted.interval:
             return _run_for_ever(wanted, access, checked.policy)
@@ -79,7 +79,7 @@ def policy_of(path: Path, *, skip_unsupported: bool = False) -> CheckedPolicy:
     except PolicyError as error:
         *first, last = (f"{path}: {line}" for line in error.problems)
         for line in first:
-            typer.echo(f"error: {line}", err=True)
+            say(f"error: {line}")
         raise UsageError(last) from None
 
 
@@ -167,7 +167,7 @@ async def _release(session: Session, wanted: RescheduleOptions) -> int:
     records = Records(session.client, wanted.record)
     released = await Avoiding(session.client, session.clock, records).stop()
     removed = await Taints(session.client, session.clock, records).sweep(everything=True)
-    typer.echo(f"{removed} taints removed, {released} braked pods released", err=True)
+    say(f"{removed} taints removed, {released} braked pods released")
     return ExitCode.OK
 
 

@@ -22,7 +22,6 @@ from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
-    uids_written_by,
 )
 from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
 from claimctl.wire.pods import PodResourceClaim
@@ -100,8 +99,8 @@ class KnownClaim:
 
     @property
     def foreign_holders(self) -> tuple[Reference, ...]:
-        """Those that the controller does not remove: no ClaimReservation asks for them."""
-        own = uids_written_by(self.claim)
+        """Those that the controller does not remove: no ClaimReservation has them on record."""
+        own: set[str] = set()
         for reservation in self.reservations:
             recorded = reservation.status.reserved_for
             if recorded and reservation.status.claim_uid == self.uid:

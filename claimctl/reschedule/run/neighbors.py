@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from claimctl.downgrade.plans import LEASE_NAME
+from claimctl.installation import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, Unauthorized
 from claimctl.live_objects import is_held

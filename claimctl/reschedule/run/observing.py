@@ -6,6 +6,7 @@ and that existed at that time is among the pods.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from claimctl.reschedule.run.neighbors import read_controller, resize_gate
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes import devices, scheduling
 from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
-from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.reservation.kinds.shipped import catalog
 from claimctl.wire import resources
 from claimctl.wire.coordination import Event
@@ -122,7 +123,7 @@ class Observation:
             replacing_kinds=await self._replacing_kinds(),
             record=record_of(self.status) if record is not None else Record(),
             admission=places and await keeps_off(self.client),
-            unprepared=await self._unprepared() if places else {},
+            unprepared=await self._unprepared(pods) if places else {},
             unreadable=tuple(self._unreadable),
         )
 
@@ -143,13 +144,20 @@ class Observation:
         specs = {(kind.spec.group, kind.spec.kind): kind.spec for kind in (*shipped, *kinds)}
         return frozenset(kind for kind, spec in specs.items() if spec.replaces_pods)
 
-    async def _unprepared(self) -> dict[str, str]:
-        """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
+    async def _unprepared(self, pods: Iterable[SchedulingPod]) -> dict[str, str]:
+        """What Events say about devices that a kubelet cannot prepare, by the pod's UID. Only an
+        Event in the pod's own namespace counts: others may have written those elsewhere."""
+        known = {pod.metadata.uid: pod.metadata for pod in pods}
         chosen = f"reason={PREPARE_FAILED}"
         listing = await self.client.list(resources.EVENTS, field_selector=chosen, partial=True)
         events = sorted(listing.items, key=_last_seen)
-        failed = (event for event in events if event.reason == PREPARE_FAILED)
-        return {event.regarding.uid: event.note for event in failed}
+        return {
+            event.regarding.uid: event.note
+            for event in events
+            if event.reason == PREPARE_FAILED
+            and (meta := known.get(event.regarding.uid)) is not None
+            and event.is_about(meta)
+        }
 
     async def _list(self, resource: Resource[T], version: str = "") -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it. ``version``: the only one

@@ -21,7 +21,8 @@ from claimctl.reschedule.shapes.records import (
     RescheduleRecord,
     RescheduleRecordStatus,
 )
-from claimctl.wire.base import merge_diff, to_plain
+from claimctl.wire.base import merge_diff
+from claimctl.wire.fitted import fitted, status_body
 
 DEFAULT_NAME = "claimctl"
 
@@ -66,8 +67,8 @@ class Records:
 
         def patch(record: RescheduleRecord) -> dict[str, Any]:
             nonlocal wanted
-            wanted = change(record.status)
-            fields = merge_diff(to_plain(record.status), to_plain(wanted))
+            wanted = fitted(change(record.status))
+            fields = merge_diff(status_body(record.status), status_body(wanted))
             return {"status": fields} if fields else {}
 
         await self._write(patch)

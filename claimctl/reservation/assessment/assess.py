@@ -185,15 +185,8 @@ def assess(snapshot: Snapshot) -> Assessment:
             else retention
             for retention in retentions
         )
-    # 2. Which listed workloads are claimctl's own: those that it wrote, or that a status records?
-    uids, created_for = set(snapshot.written_uids), claim.spec.reserved_for
-    for retention in retentions:
-        recorded = retention.held.reservation.status.reserved_for
-        uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
-        if created_for and retention.reference and created_for.key == retention.reference.key:
-            uids |= {created_for.uid}
-    workloads = (ref for ref in snapshot.no_pods if is_workload(ref) and not is_pod_group(ref))
-    own = groups | {ref.uid for ref in workloads if ref.uid in uids}
+    # 2. Which listed workloads are claimctl's own?
+    own = groups | own_holds(snapshot)
     # 3. Why is the claim released, if it is? Devices that are given up for waiting pods come first.
     reasons = [
         retention.reason
@@ -234,6 +227,31 @@ def assess(snapshot: Snapshot) -> Assessment:
         return replace(facts, phase=Phase.LEFT_TO_KCM)
     phase = Phase.BLOCKED if facts.blockers else Phase.RELEASING
     return replace(facts, phase=phase, releasing=reason)
+
+
+def own_holds(snapshot: Snapshot) -> frozenset[str]:
+    """UIDs of the listed workload references that claimctl may take out.
+
+    - The status of a reservation records the reference. Users of a namespace cannot write it.
+    - A reservation names the object, and claimctl knows what has become of that: the reference is
+      the one that the reservation adds (a controller may die before the status records it), or the
+      object is gone.
+
+    managedFields prove nothing: whoever may update the claim may write them.
+    """
+    recorded, named = set(), set()
+    for held in snapshot.reservations:
+        if (reference := held.reservation.status.reserved_for) is not None:
+            recorded.add(reference.uid)
+        if held.resource and held.workload.known:
+            named.add(held.reference_to_any.key)
+    return frozenset(
+        entry.uid
+        for entry in snapshot.no_pods
+        if is_workload(entry)
+        and not is_pod_group(entry)
+        and (entry.uid in recorded or entry.key in named)
+    )
 
 
 def _is_left_to_kcm(facts: Assessment) -> bool:

@@ -118,14 +118,6 @@ class ReadClaim:
     before: Write
 
 
-@dataclass(frozen=True, slots=True)
-class ListReservations:
-    """List the namespace's reservations live: the cache may lack a new one."""
-
-
-Precaution = ReadClaim | ListReservations
-"""A live read that some writes need first."""
-
 Write = (
     WriteList
     | RemoveClaimFinalizer

@@ -100,6 +100,8 @@ class Memory:
     """By device of the present allocation: time since its pool was first seen without it."""
     ghost_signs: Mapping[str, SignsOfLife] = field(default_factory=dict)
     """By UID of a ghost: the signs of life of its kubelet, if its node was looked at."""
+    ghost_gone_by: Mapping[str, str] = field(default_factory=dict)
+    """By UID of a ghost: a version of the cluster at which its pods were gone, if it is known."""
     once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
     history_complete: bool = False

@@ -1,7 +1,10 @@
 """Entries of ``status.reservedFor``: their kinds, how to make them, and who wrote them.
 
 The key of an entry is its UID (``k:{"uid":"..."}``). So managedFields show which manager wrote
-which entry, even after writes of the scheduler and of kube-controller-manager (KCM).
+which entry, even after writes of the scheduler and of kube-controller-manager (KCM). Whoever may
+update the claim may write them, too. So they prove nothing about a hold (``assess.own_holds``), and
+decide only which pending pods claimctl lists ahead: such a pod runs nowhere, and what may still be
+bound by its entry has its time (``users.blockers``).
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
     TOMBSTONE_GROUP,
     TOMBSTONE_RESOURCE,
-    ClaimReservation,
     WorkloadRef,
 )
 
@@ -96,7 +98,7 @@ MANAGER = "claimctl"
 
 
 def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[str]:
-    """UIDs of the entries that the field manager wrote, by managedFields."""
+    """UIDs of the entries that the field manager wrote, as managedFields say."""
     uids: set[str] = set()
     for entry in claim.metadata.managed_fields:
         if entry.manager == manager and entry.subresource == "status":
@@ -105,24 +107,6 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
                 keys = decode(entry.fields_v1, _Fields).status.reserved_for
                 uids.update(decode(k[2:].encode(), _Key).uid for k in keys if k.startswith("k:"))
     return frozenset(uids)
-
-
-def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """UIDs of claimctl's holds in the list that belong to none of these reservations: their own
-    are gone, or new, and another controller has seen them."""
-    refs = [reservation.spec.workload_ref for reservation in reservations]
-    named = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
-    # the resource of a kind without a shipped rule is not known here
-    unshipped = {(group, name) for group, resource, name in named if resource is None}
-    own = uids_written_by(claim)
-    return frozenset(
-        entry.uid
-        for entry in claim.status.reserved_for
-        if is_workload(entry)
-        and entry.uid in own
-        and (entry.api_group, entry.resource, entry.name) not in named
-        and (entry.api_group, entry.name) not in unshipped
-    )
 
 
 class _Key(msgspec.Struct):

@@ -123,9 +123,6 @@ class Evidence:
     """If the snapshot's claim was read live: the write that needed this read."""
     last_attempt: bool = False
     """Whether the attempts before this one, each on a claim that was read live, all conflicted."""
-    held_for_another: bool | None = None
-    """Whether the claim is held for a reservation that the cache does not show yet; None if the
-    reservations were not listed live."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,11 @@ class WorkloadState:
         return bool(self.uid)
 
     @property
+    def known(self) -> bool:
+        """Whether it is known which incarnation exists, or that none does."""
+        return self.exists or self.phase in (WorkloadPhase.ABSENT, WorkloadPhase.ENDED)
+
+    @property
     def wants_nothing(self) -> bool:
         """Whether the workload wants no pods with the claim now, as far as that is known."""
         if self.phase is WorkloadPhase.UNKNOWN or self.children:

@@ -1,18 +1,18 @@
 """CEL expressions of rules, over one object. What an expression cannot say is a problem.
 
-Fields ``metadata``, ``spec`` and ``status`` always exist for an expression. A null counts as
-absent, as everywhere in Kubernetes.
+The library copies a list with each step of a macro that builds one, and the whole object with each
+use of ``self``. So an expression is refused for an object that is too large for it: the event loop
+waits meanwhile, and a Lease has to be renewed in time.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from claimctl.wire.nesting import MOST_LEVELS
+from claimctl.reservation.kinds.subjects import Subject
 from claimctl.wire.workload_kinds import LONGEST_EXPRESSION
 
 if TYPE_CHECKING:
@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 DEEPEST_MACRO = 2
 """How many macros may be inside each other: the time grows with this power of a list's length."""
 DEEPEST_BRACKET = 50
-TOO_DEEP = f"the workload is nested more than {MOST_LEVELS} levels deep"
+MOST_COPIES = 10_000_000
+"""How many values may be copied for one answer: at about 50 ns each."""
 _LITERAL = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
-_TOKEN = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(|[(\[{]|[)\]}]")
+_TOKEN = re.compile(
+    r"\.\s*(?:all|exists|exists_one|(?P<builds>map|filter))\s*\(|[(\[{]|(?P<closes>[)\]}])"
+    r"|(?P<self>\bself\b)"
+)
+_TERM = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
 class ExpressionError(Exception):
@@ -45,7 +50,8 @@ class Expression:
     """
 
     def __init__(self, source: str) -> None:
-        _check_size(source)
+        self._power = _power_of(source)
+        self._terms = len(_TERM.findall(source))
         # imported here: it takes 0.2 s, and most commands evaluate nothing
         import cel
 
@@ -62,13 +68,16 @@ class Expression:
         """The names that the expression uses, also those that its macros bind."""
         return frozenset(self._program.variables())
 
-    def value(self, subject: Mapping[str, Any]) -> Any:
+    def value(self, subject: Subject) -> Any:
         """The value for an object.
 
         Raises:
-            ExpressionError: the expression fails on this object.
+            ExpressionError: the expression fails on this object, or would take too long.
         """
-        self._context.update({"self": subject})
+        if subject.values * self._terms * subject.longest**self._power > MOST_COPIES:
+            sizes = f"{subject.values} values in the fields that the rule reads"
+            raise ExpressionError(f"would take too long: {sizes}, {subject.longest} in one list")
+        self._context.update({"self": subject.document})
         try:
             return self._program.execute(self._context)
         except BaseException as error:
@@ -90,42 +99,35 @@ def compiled(source: str) -> Expression:
     return Expression(source)
 
 
-def _check_size(source: str) -> None:
+def _power_of(source: str) -> int:
+    """The power of a list's length with which the copies of values grow, at most.
+
+    One macro reads each element once. Each macro around it repeats that, a macro that builds a list
+    copies what it has built, and ``self`` in a macro is the whole object each time.
+
+    Raises:
+        ExpressionError: the source is too long or too deep.
+    """
     if len(source) > LONGEST_EXPRESSION:
         raise ExpressionError(f"has more than {LONGEST_EXPRESSION} characters", always=True)
-    open_: list[bool] = []
+    power = 0
+    open_: list[str] = []
     for match in _TOKEN.finditer(_LITERAL.sub("''", source)):
-        if match[0] in ")]}":
+        if match["closes"]:
             del open_[-1:]
             continue
-        open_.append(match[0].startswith("."))
-        if sum(open_) > DEEPEST_MACRO:
+        if not match["self"]:
+            open_.append("builds" if match["builds"] else match[0][0])
+        macros = sum(kind in ("builds", ".") for kind in open_)
+        if macros > DEEPEST_MACRO:
             text = f"has more than {DEEPEST_MACRO} macros inside each other"
             raise ExpressionError(text, always=True)
         if len(open_) > DEEPEST_BRACKET:
             text = f"has more than {DEEPEST_BRACKET} brackets inside each other"
             raise ExpressionError(text, always=True)
-
-
-def subject_of(document: Any) -> dict[str, Any]:
-    """A Kubernetes object as expressions see it.
-
-    Raises:
-        ExpressionError: it is nested more than ``MOST_LEVELS`` deep.
-    """
-    plain = _without_nulls(document, MOST_LEVELS) if isinstance(document, dict) else {}
-    return {"metadata": {}, "spec": {}, "status": {}} | plain
-
-
-def _without_nulls(value: Any, levels: int) -> Any:
-    if not isinstance(value, dict | list):
-        return value
-    if levels == 0:
-        raise ExpressionError(TOO_DEEP)
-    if isinstance(value, list):
-        return [_without_nulls(part, levels - 1) for part in value]
-    parts = value.items()
-    return {key: _without_nulls(part, levels - 1) for key, part in parts if part is not None}
+        again = open_.count("builds") + bool(match["self"]) + macros - 1
+        power = max(power, again if macros else 0)
+    return power
 
 
 def reads_status(source: str) -> bool:

@@ -7,19 +7,12 @@ it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from claimctl.reservation.kinds.expressions import (
-    TOO_DEEP,
-    ExpressionError,
-    compiled,
-    reads_status,
-    subject_of,
-)
+from claimctl.reservation.kinds.expressions import ExpressionError, compiled, reads_status
+from claimctl.reservation.kinds.subjects import Subject, Unfit, subject_of
 from claimctl.wire.workload_kinds import WorkloadKind
 
 Kind = tuple[str, str]
@@ -92,10 +85,10 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     status is true: the controller of the workload has not seen the present spec.
     """
     try:
-        subject = subject_of(msgspec.json.decode(document))
-    except (ExpressionError, RecursionError):
-        return Verdict(idle=None, ended=None, problem=TOO_DEEP)
-    behind = _is_behind(subject)
+        subject = subject_of(document, (rule.idle, rule.ended, rule.pods))
+    except Unfit as error:
+        return Verdict(idle=None, ended=None, problem=str(error))
+    behind = _is_behind(subject.document)
     problems: list[str] = []
     ended = _answer(rule.ended, "ended", subject, behind, problems)
     idle = _answer(rule.idle, "idle", subject, behind, problems)
@@ -103,7 +96,7 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     return Verdict(idle, ended, pods, "; ".join(problems), behind)
 
 
-def _is_behind(subject: dict[str, Any]) -> bool:
+def _is_behind(subject: Mapping[str, Any]) -> bool:
     observed = subject["status"].get("observedGeneration") if _is_map(subject["status"]) else None
     generation = subject["metadata"].get("generation", 0) if _is_map(subject["metadata"]) else 0
     return isinstance(observed, int) and isinstance(generation, int) and observed < generation
@@ -114,7 +107,7 @@ def _is_map(value: Any) -> bool:
 
 
 def _answer(
-    source: str, field: str, subject: dict[str, Any], behind: bool, problems: list[str]
+    source: str, field: str, subject: Subject, behind: bool, problems: list[str]
 ) -> bool | None:
     if not source or (behind and reads_status(source)):
         return False
@@ -129,13 +122,17 @@ def _answer(
     return None
 
 
-def _count(source: str, subject: dict[str, Any]) -> int | None:
+def _count(source: str, subject: Subject) -> int | None:
     """The number of pods; None if it is unknown. No release depends on it."""
     try:
         value = compiled(source).value(subject) if source else None
     except ExpressionError:
         return None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+_NOTHING = subject_of(b"{}", ())
+"""A workload that has neither spec nor status."""
 
 
 def problems_of(document: WorkloadKind) -> Iterator[tuple[str, str]]:
@@ -156,7 +153,7 @@ def _problem(source: str) -> str:
         expression = compiled(source)
         if "self" not in expression.variables:
             return "does not use self"
-        expression.value(subject_of({}))
+        expression.value(_NOTHING)
     except ExpressionError as error:
         # a field that this object lacks may be there in others
         return str(error) if error.always else ""
@@ -165,6 +162,6 @@ def _problem(source: str) -> str:
 
 def _is_true_for_nothing(source: str) -> bool:
     try:
-        return compiled(source).value(subject_of({})) is True
+        return compiled(source).value(_NOTHING) is True
     except ExpressionError:
         return False

@@ -15,6 +15,7 @@ from claimctl.reservation.facts.references import LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.status.conditions import conditions, shorten
 from claimctl.reservation.users.ghosts import MOST, ghosts_to_record
+from claimctl.wire.fitted import fitted
 from claimctl.wire.meta import Condition, find_condition, renewed
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -45,7 +46,7 @@ def decide_statuses(facts: Assessment, decision: Decision) -> None:
     for the settle time (``release.protocol.finalizer_step``). Another client's finalizer may keep
     the reservation for long, so then the status is written.
     """
-    statuses = {r.held.name: desired_status(facts, decision, r) for r in facts.retentions}
+    statuses = {r.held.name: fitted(desired_status(facts, decision, r)) for r in facts.retentions}
     decision.statuses = statuses
     if decision.decided:
         return
@@ -232,4 +233,4 @@ def refused_status(
     others = tuple(
         condition for condition in wanted.conditions if condition.type != ConditionType.READY
     )
-    return replace(wanted, conditions=(ready, *others))
+    return fitted(replace(wanted, conditions=(ready, *others)))

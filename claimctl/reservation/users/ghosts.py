@@ -20,6 +20,13 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.users.several import (
+    is_of_namespace,
+    is_several,
+    own_grace,
+    together,
+)
+from claimctl.reservation.users.statements import Statements
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, NO_SIGNS_SECONDS, ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
@@ -40,7 +47,6 @@ SILENT_SECONDS = 40.0
 kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""
 MOST = 1000
 """The most nodes and the most ghosts in a status: etcd stores objects of up to 1.5 MB."""
-_LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
 def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
@@ -72,16 +78,10 @@ def silent_seconds(every: float) -> float:
 
 def seconds_until_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> float:
     """Seconds until a working kubelet has certainly ended the ghost; negative if that is over."""
-    needed = _own_grace(ghost) + WORK_SECONDS
+    needed = own_grace(ghost) + WORK_SECONDS
     if signs.start_age is None:
         return needed - age
     return needed + RESTARTED_SECONDS - min(age, signs.start_age)
-
-
-def _own_grace(ghost: ForceDeletedPod) -> float:
-    """The pod's grace period. Records of earlier versions of claimctl lack it."""
-    seconds = ghost.termination_grace_period_seconds
-    return NO_SIGNS_SECONDS if seconds is None else float(seconds)
 
 
 def fixed_grace(reservations: Iterable[Held]) -> float:
@@ -110,13 +110,13 @@ def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[ForceDeletedPod, Block
     """By UID: the ghosts that may still be running, with what each of them waits for."""
     if not snapshot.ghosts:
         return {}
-    # an administrator has stated that these do not run any more
     metas = (held.reservation.metadata for held in snapshot.reservations)
-    values = (meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
-    stated, present = {uid for value in values for uid in value.split(",") if uid}, {}
+    stated = Statements(meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
+    gone_by, present = snapshot.memory.ghost_gone_by, {}
     for ghost in snapshot.ghosts:
-        blocker = None if ghost.uid in stated else _waits_for(snapshot, ghost)
-        if blocker is not None:
+        if stated.tell_of(ghost, gone_by.get(ghost.uid, "")):
+            continue
+        if (blocker := _waits_for(snapshot, ghost)) is not None:
             present[ghost.uid] = (ghost, blocker)
     return present
 
@@ -128,7 +128,8 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
     specs = [held.reservation.spec for held in snapshot.reservations]
     graces = [spec.force_deleted_pod_grace_seconds for spec in specs]
     asked = max((float(seconds) for seconds in graces if seconds is not None), default=0.0)
-    where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
+    who = ghost.name if is_several(ghost) else f"pod {ghost.name}"
+    where = f"{who} vanished while running on {ghost.node_name or 'a node'}"
     fixed, left = asked, asked - age
     # how long no Lease could be read; None if one can be read
     missing = age if signs is None else signs.missing_age
@@ -173,7 +174,7 @@ def _until_signs(
         more, why = WORK_SECONDS + RESTARTED_SECONDS, ", since it may have been started meanwhile"
     return left if left > 0 else None, (
         "it counts as running until its kubelet has had time to end it (its grace period of "
-        f"{_own_grace(ghost):g} s and {more:g} s{why}), and has shown two signs of life after that"
+        f"{own_grace(ghost):g} s and {more:g} s{why}), and has shown two signs of life after that"
     )
 
 
@@ -229,12 +230,9 @@ def ghosts_to_record(
         known = here.get(uid) or elsewhere.get(uid)
         if known is not None:
             ghosts.append(merge_ghosts(known, seen))
-        elif uid not in memory.once_recorded_ghosts:
-            # the CRD's schema must accept it: a client may have listed any name and UID
-            fits = len(seen.name) <= _LONGEST_NAME
-            fits &= all(len(text) <= _LONGEST_ID for text in (seen.uid, seen.boot_id))
-            if fits and (seen.node_name or memory.ghost_age.get(uid, 0.0) >= UNSEEN_POD_SECONDS):
-                ghosts.append(seen)
+        elif uid not in memory.once_recorded_ghosts and not is_of_namespace(seen):
+            appears = not seen.node_name and memory.ghost_age.get(uid, 0.0) < UNSEEN_POD_SECONDS
+            ghosts += [] if appears else [seen]
     ghosts.sort(key=lambda ghost: (ghost.uid not in here, ghost.uid))
     return tuple(sorted(ghosts[:MOST], key=lambda ghost: ghost.uid))
 
@@ -243,10 +241,11 @@ def merge_ghosts(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDelet
     """Merge the recorded ghost with this controller's observation of the same ghost.
 
     The recorded time stays. The node is added when it becomes known. If the boot IDs differ, the
-    boot ID is removed for good; then no reboot ends the ghost.
+    boot ID is removed for good; then no reboot ends the ghost. The longer grace period counts.
     """
     if not recorded.node_name:
-        return replace(seen, since=recorded.since)
+        seen = replace(seen, since=recorded.since)
+        return together(seen, recorded) if is_several(seen) else seen
     if seen.boot_id and seen.boot_id != recorded.boot_id:
-        return replace(recorded, boot_id="")
-    return recorded
+        return together(replace(recorded, boot_id=""), seen)
+    return together(recorded, seen)

@@ -222,10 +222,10 @@ class ManagedFields:
         """metadata.managedFields after the write; None keeps those of ``new``."""
         schema = self._schemas.find(write.kind.group, write.version, write.kind.kind)
         old = write.old or unwritten(write.kind, schema)
-        before = entries_of(old)
+        before = _entries_before(write, old)
         if write.old is not None and not before:
             # an object without entries stays without entries
-            return None
+            return [] if entries_of(old) else None
         if write.subresource == "scale" and not write.kind.custom:
             return _scaled(write, old)
         if (
@@ -242,6 +242,21 @@ class ManagedFields:
         version = write.kind.api_version(write.version)
         manager = Manager(write.manager, "Update", version, write.subresource)
         return in_order(_with_taken(before, change, manager, write.time))
+
+
+def _entries_before(write: FieldWrite, old: Object) -> list[Entry]:
+    """The entries that the write starts from. An update of the object itself may bring others, and
+    empties them with one empty entry; entries that make no sense are ignored."""
+    brought = write.new["metadata"].get("managedFields") or []
+    if write.old is None or write.subresource or not brought:
+        return entries_of(old)
+    if not any(brought):
+        return []
+    sound = all(
+        entry.get("operation") in ("Apply", "Update") and isinstance(entry.get("fieldsV1"), dict)
+        for entry in brought
+    )
+    return entries_of(write.new) if sound else entries_of(old)
 
 
 def _with_taken(

@@ -14,7 +14,7 @@ import pytest
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.commands.claims.explanation import explain
-from claimctl.commands.claims.release_work import ReleaseWanted, state_off
+from claimctl.commands.claims.release_work import ReleaseWanted, state
 from claimctl.reservation.users.ghosts import WORK_SECONDS, longest_pause
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.pods import Pod
@@ -213,7 +213,7 @@ async def _no_replica_sets(stage: Stage) -> bool:
 async def say_off(stage: Stage, node: str) -> int:
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
     wanted = ReleaseWanted("slice", False, None, Output.TABLE, node_is_off=node)
-    return await state_off(stage.client, found, wanted)
+    return await state(stage.client, found, wanted)
 
 
 @pytest.mark.alone

@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from kube_in_process.http.listener import serve
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.kubectl_completion import NO_FILES, suggestions
 from tests.support.claim_server import Server
+from tests.support.hostile import TEXT, texts
 
 
 @contextmanager
@@ -94,6 +96,30 @@ def test_without_a_cluster_there_is_nothing_to_offer(
     monkeypatch.setenv("KUBECONFIG", config)
     assert suggestions(["get", ""]) == []
     assert suggestions(["get", "--context", ""]) == []
+
+
+def test_only_names_that_a_shell_takes_as_one_word_are_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubeconfig may come from somebody else, and zsh evaluates what it is offered."""
+    plain = ["admin@ml.example.com", "arn:aws:eks:eu-west-1:1:cluster/ml", "gke_p_z_ml"]
+    names = [
+        *plain,
+        "$(id)",
+        "a b",
+        "a'b",
+        'a"b',
+        "a`id`",
+        "a;id",
+        "a|b",
+        "a\\b",
+        TEXT,
+        *texts(3, 9),
+    ]
+    config = tmp_path / "config"
+    config.write_text(yaml.safe_dump({"contexts": [{"name": name} for name in names]}))
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    assert suggestions(["get", "--context", ""]) == plain
 
 
 def test_a_silent_server_is_soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

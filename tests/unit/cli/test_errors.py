@@ -93,7 +93,7 @@ def test_what_a_command_returns_is_the_exit_code(returned: object, code: int) ->
 def test_tracebacks_are_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEBUG_VARIABLE, "1")
     _, text = outcome(raising(KeyError("x")))
-    assert text.startswith("Traceback (most recent call last):\n")
+    assert text.startswith("| Traceback (most recent call last):\n|   File ")
     assert text.splitlines()[-1].startswith("error: unexpected KeyError: 'x'")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from claimctl.controller.claim_metrics import ClaimMetrics
@@ -16,6 +17,7 @@ from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.telemetry.face import Metric
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import WorkloadRef
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -65,6 +67,24 @@ def test_claims_are_counted_by_state_as_they_move() -> None:
     census.count(KEY, replace(snapshot(None), reservations=()), Decision())
     assert telemetry.nonzero(Metric.CLAIMS) == {}
     assert telemetry.nonzero(Metric.RESERVATIONS) == {}
+
+
+def test_kinds_that_no_cluster_serves_have_one_series_which_goes_with_them() -> None:
+    telemetry = Recording()
+    census = ClaimMetrics(telemetry)
+    keys = [ClaimKey(NAMESPACE, str(number)) for number in range(100)]
+    (held,) = snapshot(None).reservations
+    for key in keys:
+        ref = WorkloadRef(api_group="x.io", kind=f"Kind{key.name}", name="a")
+        spec = msgspec.structs.replace(held.reservation.spec, workload_ref=ref)
+        named = msgspec.structs.replace(held.reservation, spec=spec)
+        served = "x.io/v1" if key.name == "7" else ""
+        reserved = replace(held, reservation=named, api_version=served)
+        census.count(key, replace(snapshot(None), reservations=(reserved,)), Decision())
+    assert telemetry.nonzero(Metric.RESERVATIONS) == {"other": 99, "Kind7": 1}
+    for key in keys:
+        census.count(key, replace(snapshot(None), reservations=()), Decision())
+    assert not [name for name, _ in telemetry.gauges if name == Metric.RESERVATIONS.value]
 
 
 @pytest.mark.parametrize(

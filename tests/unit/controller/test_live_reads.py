@@ -273,6 +273,7 @@ class Dropping:
 
     def __init__(self, *versions: str, there: bool) -> None:
         self._versions, self._there = versions, there
+        self.clock = LoopClock(NOW)
 
     async def get(self, resource: Resource[Any], name: str, namespace: str) -> CustomWorkload:
         if not self._there or resource.version not in self._versions:

@@ -9,7 +9,12 @@ from contextlib import asynccontextmanager
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.node_leases import NO_LEASE_LOOK_SECONDS, NodeLeases
+from claimctl.controller.node_leases import (
+    MOST_WATCHED,
+    NO_LEASE_LOOK_SECONDS,
+    READS_PER_SECOND,
+    NodeLeases,
+)
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.memory import SignsOfLife
@@ -89,7 +94,7 @@ async def test_a_ghost_on_a_node_that_lives_ends_after_its_grace_and_two_renewal
         assert set(on.changed) == {KEY}
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == frozenset()
+        assert on.seen.ghosts.nodes_to_watch() == {}
 
 
 async def test_a_late_cache_of_nodes_does_not_hide_that_the_runtime_is_down() -> None:
@@ -164,7 +169,7 @@ async def test_a_ghost_on_a_silent_node_stays_and_is_told_once() -> None:
         assert on.changed == [KEY]
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert not signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == {"node-0"}
+        assert on.seen.ghosts.nodes_to_watch() == {"node-0": 1}
 
 
 async def test_a_node_without_a_lease_gives_no_signs() -> None:
@@ -182,6 +187,67 @@ async def test_a_node_that_an_administrator_tainted_as_out_of_service_runs_nothi
         await on.server.clock.sleep(3)
         off = node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),))
         on.seen.node_changed(Change(NODES, "", "node-0", None, off, relist=False))
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+def crowd(on: Watched, names: list[str]) -> None:
+    """Pods of another namespace vanish from these nodes."""
+    for name in names:
+        gone = running(name, node=name)
+        gone = replace(gone, metadata=replace(gone.metadata, namespace="evil"))
+        on.seen.ghosts.observe(gone, None)
+
+
+def reads(on: Watched) -> list[str]:
+    """Note from now on which Leases are read."""
+    names: list[str] = []
+    on.server.upon("get", "leases", lambda number: names.append(str(number)))
+    return names
+
+
+async def test_no_lease_is_read_of_a_node_that_never_was() -> None:
+    async with watched() as on:
+        on.seen.ghosts.is_node = {"node-0"}.__contains__
+        count = reads(on)
+        crowd(on, [f"fake-{number}" for number in range(3000)])
+        await on.server.clock.sleep(60)
+        assert count == []
+
+
+async def test_ghosts_of_one_namespace_on_many_nodes_delay_no_other() -> None:
+    """As many reads are made in a second as are allowed, and those of the victim come first."""
+    async with watched() as on:
+        count = reads(on)
+        crowd(on, [f"b-{number}" for number in range(2 * MOST_WATCHED)])
+        await on.server.clock.sleep(3)
+        assert len(count) <= 4 * READS_PER_SECOND
+        on.vanish()
+        await on.renew(7, 10, 10, 10, 10)
+        assert on.changed.count(KEY) == 0
+        await on.renew(10)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+async def test_a_lease_that_is_read_slowly_delays_no_other() -> None:
+    async with watched() as on:
+        crowd(on, ["a-slow"])
+        started = asyncio.Event()
+
+        async def stuck(name: str) -> None:
+            started.set()
+            await asyncio.Event().wait()
+
+        look = on.leases._look
+        on.leases._look = (  # type: ignore[method-assign]
+            lambda name: stuck(name) if name == "a-slow" else look(name)
+        )
+        await started.wait()
+        on.vanish()
+        await on.renew(*[10] * 6)
+        await on.server.clock.sleep(2)
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert signs.ended
 

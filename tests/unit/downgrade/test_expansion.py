@@ -212,11 +212,11 @@ def test_the_claim_was_made_for_one_incarnation() -> None:
     assert obstacle(expand(claim(later), [pod(1)])) is ExpansionObstacle.UNKNOWN_REFERENCE
 
 
-def test_what_claimctl_wrote_is_its_own_as_managed_fields_tell() -> None:
+def test_managed_fields_do_not_make_a_reference_claimctls_own() -> None:
     fields = b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"d-1\\"}":{}}}}'
     entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=Raw(fields))
     held = claim(TRAIN, created_for=None, managed_fields=(entry,))
-    assert expand(held, [pod(1)]) == Expanded((ref(1),), (TRAIN,))
+    assert obstacle(expand(held, [pod(1)])) is ExpansionObstacle.UNKNOWN_REFERENCE
 
 
 def test_what_a_reservation_has_on_record_is_claimctls_own() -> None:
@@ -245,8 +245,8 @@ def test_a_record_counts_for_the_claim_it_was_made_on(
 def test_a_hold_of_somebody_else_is_named_and_left_also_where_any_pod_may_use_the_claim() -> None:
     assert expand(claim(MACHINE, TRAIN), [pod(1)]) == ExpansionRefused(
         ExpansionObstacle.UNKNOWN_REFERENCE,
-        "held by virtualmachines/vm, which is not claimctl's, not a PodGroup, and not what the "
-        "claim was created for: its owner must remove it",
+        "held by virtualmachines/vm, which no ClaimReservation records, which is not a PodGroup, "
+        "and not what the claim was created for: its owner must remove it",
         1,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 from kube_in_process.storage.requests import Fault
@@ -13,10 +12,8 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.downgrade.records import is_carried_out
 from claimctl.kube.client import Client
-from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import DOWNGRADEPLANS
-from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 
@@ -119,31 +116,6 @@ async def test_a_cluster_without_the_crds_is_told_so() -> None:
     server = Server.started(crds=False)
     with pytest.raises(PlanRefused, match="install the CRDs"):
         await plans.begin(server.client, DowngradePlanSpec())
-
-
-@pytest.mark.parametrize(
-    ("spec", "runs"),
-    [
-        pytest.param({"holderIdentity": "one", "seconds": 3}, True, id="renewed in time"),
-        pytest.param({"holderIdentity": "one", "seconds": 16}, False, id="not renewed for long"),
-        pytest.param({"holderIdentity": "", "seconds": 3}, False, id="given back"),
-        pytest.param(None, False, id="no lease"),
-    ],
-)
-async def test_a_controller_runs_where_its_lease_is_held_and_fresh(
-    spec: dict[str, object] | None, runs: bool
-) -> None:
-    server = Server.started("elsewhere")
-    if spec is not None:
-        renewed = NOW - timedelta(seconds=int(str(spec["seconds"])))
-        lease = {
-            "holderIdentity": spec["holderIdentity"],
-            "leaseDurationSeconds": 15,
-            "renewTime": micro_time(renewed),
-        }
-        meta = {"name": "claimctl-controller", "namespace": "elsewhere"}
-        server.admin.create("leases", {"metadata": meta, "spec": lease})
-    assert await plans.controller_runs(server.client, server.clock) is runs
 
 
 async def test_without_a_controller_the_plan_keeps_what_was_done() -> None:

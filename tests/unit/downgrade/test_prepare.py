@@ -19,9 +19,7 @@ from claimctl.downgrade.run import ATTEMPTS
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
 from claimctl.reservation.facts.references import uids_written_by
-from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Response, Transport
@@ -468,32 +466,24 @@ async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -
         "UnknownReference",
         (),
     )
-    assert "held by things/x, which is not claimctl's" in record.message
+    assert "held by things/x, which no ClaimReservation records" in record.message
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
 
 
-async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced() -> None:
-    """Beside a hold of somebody else, whose entry stays that of whoever wrote it."""
+async def test_managed_fields_do_not_take_the_place_of_a_record() -> None:
+    """Whoever may update a claim may write its managedFields."""
     server = Server.started()
     server.claim("slice", THING, shared=False)
-    pod = server.pod("a")
-    server.write_list(THING, pod)
-    for own in ({**TRAIN, "uid": "d-2"}, {**TRAIN, "uid": "d-3"}):
-        claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
-        listed = [to_plain(each) for each in claim.status.reserved_for]
-        body = {"status": {"reservedFor": [*listed, own]}}
-        version = claim.metadata.resource_version
-        await server.client.merge_patch(
-            RESOURCECLAIMS,
-            ObjectMeta(name="slice", namespace=NAMESPACE, resource_version=version),
-            body,
-            subresource="status",
-        )
+    pod, own = server.pod("a"), {**TRAIN, "uid": "d-2"}
+    server.write_list(pod)
+    await server.list_as_claimctl(pod, own)
     claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
-    assert uids_written_by(claim) == {"d-2", "d-3"}
+    assert uids_written_by(claim) == {"d-2"}
     status = await server.carry_out()
-    assert status.claims[0].state == "Expanded"
-    assert server.listed() == ["pods/a"]
+    assert [(each.state, each.reason) for each in status.claims] == [
+        ("Refused", "UnknownReference")
+    ]
+    assert server.listed() == ["pods/a", "deployments/train"]
 
 
 async def held_with_pods_listed_ahead(server: Server) -> None:
@@ -504,6 +494,7 @@ async def held_with_pods_listed_ahead(server: Server) -> None:
     server.write_list(running, coming)
     own = {**TRAIN, "uid": "d-2"}
     await server.list_as_claimctl(running, coming, own, waits)
+    server.reservation(status=server.held_status(own))
 
 
 async def test_pods_that_were_listed_ahead_leave_first_and_the_hold_after_the_binding_time() -> (
@@ -561,7 +552,9 @@ async def test_a_claim_in_which_only_pods_wait_that_were_listed_ahead_stays_as_i
     server = Server.started()
     server.claim(shared=False)
     waits = server.pod("waits", node="")
-    await server.list_as_claimctl({**TRAIN, "uid": "d-2"}, waits)
+    own = {**TRAIN, "uid": "d-2"}
+    await server.list_as_claimctl(own, waits)
+    server.reservation(status=server.held_status(own))
     before = server.version()
     status = await server.carry_out()
     assert [(each.state, each.reason) for each in status.claims] == [("Refused", "NoConsumer")]

@@ -30,7 +30,6 @@ from tests.support.builders import (
     pending,
     pod_ref,
     running,
-    written_by_claimctl,
 )
 
 HOLD, GROUP = deployment_ref(), group_ref()
@@ -58,12 +57,11 @@ def judged(
     plan: DowngradePlan | None = None,
     record: DowngradedClaim | None = None,
 ) -> ClaimStanding:
-    return stand(made, PodsOfClaims({CLAIM: list(pods)}, ()), plan, record)
+    return stand(made, PodsOfClaims({CLAIM: list(pods)}, ()), plan, record, {HOLD.uid})
 
 
 def held(*entries: Reference, allocated: bool = True, deleting: bool = False) -> ResourceClaim:
-    made = claim(*entries, allocated=allocated, deleting=deleting)
-    return written_by_claimctl(made, {HOLD.uid})
+    return claim(*entries, allocated=allocated, deleting=deleting)
 
 
 A, B = running("a"), running("b")

@@ -113,3 +113,44 @@ def test_a_422_for_fields_of_a_claim_that_the_patch_leaves_alone(field: str) -> 
     assert error.message == UNCHANGEABLE
     other = errors.from_answer("PATCH", "/apis/apps/v1/namespaces/n/deployments/c", 422, {}, body)
     assert type(other) is errors.Invalid
+
+
+def schema(message: str) -> dict[str, Any]:
+    causes = [{"reason": "FieldValueInvalid", "message": "too large", "field": "status.consumers"}]
+    return {"reason": "Invalid", "message": message, "details": {"causes": causes}}
+
+
+DENIED = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        pytest.param(errors.BadRequest("GET", "/"), errors.ErrorKind.FINAL, id="no request"),
+        pytest.param(answer(422, schema("x is invalid")), errors.ErrorKind.FINAL, id="the schema"),
+        pytest.param(
+            answer(422, {"reason": "Invalid", "message": f"x is forbidden: {DENIED}"}),
+            errors.ErrorKind.REFUSED,
+            id="a policy",
+        ),
+        pytest.param(
+            answer(422, schema('admission webhook "w" denied the request: x is invalid')),
+            errors.ErrorKind.REFUSED,
+            id="a webhook that names fields",
+        ),
+        pytest.param(answer(400, {"message": "odd"}), errors.ErrorKind.REFUSED, id="a webhook"),
+        pytest.param(answer(403, {"message": "no right"}), errors.ErrorKind.REFUSED, id="a right"),
+        pytest.param(answer(409, {"message": "late"}), errors.ErrorKind.PASSING, id="a conflict"),
+        pytest.param(
+            answer(503, {"message": "busy"}), errors.ErrorKind.PASSING, id="a busy server"
+        ),
+        pytest.param(
+            errors.Unreachable("GET", "/", "refused"), errors.ErrorKind.AWAY, id="no answer"
+        ),
+        pytest.param(RuntimeError("a bug"), errors.ErrorKind.PASSING, id="a bug"),
+    ],
+)
+def test_what_has_to_change_before_another_try(
+    error: BaseException, kind: errors.ErrorKind
+) -> None:
+    assert errors.kind_of(error) is kind

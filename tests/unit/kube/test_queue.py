@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -11,39 +12,58 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.errors import ServerError, Unreachable
-from claimctl.kube.queue import QueueRunner, WorkQueue
+from claimctl.kube.errors import BadRequest, Forbidden, KubeError, ServerError, Unreachable
+from claimctl.kube.queue import FINAL_SECONDS, QueueRunner, WorkQueue
 from claimctl.kube.retry import Backoff
 from claimctl.telemetry.face import Metric
 from tests.support.telemetry import Recorder
 
-KEYS = st.sampled_from("abcd")
+KEYS = st.sampled_from(["a1", "a2", "a3", "b1", "b2", "c1"])
 DELAYS = st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0])
+Moment = tuple[float, int]
+"""A time, and a number by which those of equal times are in order."""
 
 
 class Model(RuleBasedStateMachine):
-    """The invariants of the queue's docstring, kept in the plainest way: one unordered list."""
+    """The invariants of the queue's docstring, kept in the plainest way: unordered lists. The first
+    letter of a key is its tenant."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: WorkQueue[str] = WorkQueue()
+        self.queue: WorkQueue[str] = WorkQueue(lambda key: key[0])
         self.now = 0.0
         self.count = 0
-        self.waiting: dict[str, tuple[float, int]] = {}
+        self.waiting: dict[str, Moment] = {}
         self.held: dict[str, float | None] = {}
+        self.pauses: dict[str, float] = {}
+        self.turns: dict[str, Moment] = {}
+        """By tenant: when its last turn began or ended."""
 
     def wait(self, key: str, at: float) -> None:
-        if key not in self.waiting or at < self.waiting[key][0]:
+        # what is already due keeps its place
+        known = self.waiting.get(key)
+        if known is not None and known[0] <= self.now:
+            return
+        at = max(at, self.pauses.get(key, at))
+        if known is None or at < known[0]:
             self.count += 1
-            # what is already due keeps its place
-            known = self.waiting.get(key)
-            if known is None or known[0] > self.now:
-                self.waiting[key] = (at, self.count)
+            self.waiting[key] = (at, self.count)
+
+    def turn(self, key: str) -> None:
+        self.count += 1
+        self.turns[key[0]] = (self.now, self.count)
+
+    def place(self, tenant: str, first: Moment) -> tuple[int, Moment]:
+        """The place in the line of a tenant, whose first ready key has waited since ``first``."""
+        in_work = sum(key[0] == tenant for key in self.held)
+        return in_work, max(first, self.turns.get(tenant, first))
 
     @rule(key=KEYS, delay=DELAYS)
     def add(self, key: str, delay: float) -> None:
         self.queue.add(key, self.now, delay)
-        at = self.now + delay
+        self.again(key, self.now + delay)
+
+    def again(self, key: str, at: float) -> None:
         if key in self.held:
             again = self.held[key]
             self.held[key] = at if again is None else min(at, again)
@@ -53,12 +73,26 @@ class Model(RuleBasedStateMachine):
     @rule()
     def get(self) -> None:
         due = sorted((at, n, key) for key, (at, n) in self.waiting.items() if at <= self.now)
-        expected = due[0][2] if due else None
+        firsts: dict[str, Moment] = {}
+        for at, n, key in due:
+            firsts.setdefault(key[0], (at, n))
+        lines = sorted((self.place(tenant, first), tenant) for tenant, first in firsts.items())
+        expected = next((key for *_, key in due if key[0] == lines[0][1]), None)
         assert self.queue.get(self.now) == expected
         if expected is not None:
-            assert self.queue.waiting_time(expected) == self.now - due[0][0]
+            assert self.queue.waiting_time(expected) == self.now - self.waiting[expected][0]
             del self.waiting[expected]
+            self.pauses.pop(expected, None)
             self.held[expected] = None
+            self.turn(expected)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), seconds=st.sampled_from([1.0, 4.0]), delay=DELAYS)
+    def pause(self, data: st.DataObject, seconds: float, delay: float) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        self.queue.pause(key, self.now, seconds, delay)
+        self.pauses[key] = self.now + seconds
+        self.again(key, self.now + max(seconds, delay))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -66,6 +100,7 @@ class Model(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.held)))
         self.queue.done(key, self.now)
         again = self.held.pop(key)
+        self.turn(key)
         if again is not None:
             self.wait(key, max(again, self.now))
 
@@ -94,6 +129,20 @@ def test_a_key_that_is_added_again_for_the_same_time_keeps_its_place() -> None:
     for key in "abca":
         queue.add(key, now=0.0, delay=5.0)
     assert [queue.get(5.0) for _ in range(4)] == ["a", "b", "c", None]
+
+
+def test_a_key_in_its_pause_is_not_hurried_by_an_event() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", now=0.0)
+    assert queue.get(0.0) == "a"
+    queue.add("a", now=1.0)
+    queue.pause("a", now=1.0, seconds=4.0)
+    queue.done("a", now=1.0)
+    queue.add("a", now=2.0)
+    assert (queue.next_at(2.0), queue.get(4.9), queue.get(5.0)) == (5.0, None, "a")
+    queue.done("a", now=5.0)
+    queue.add("a", now=5.0)
+    assert queue.get(5.0) == "a"
 
 
 def test_a_key_that_nobody_holds_cannot_be_done() -> None:
@@ -127,6 +176,30 @@ async def test_after_an_outage_a_key_waits_neither_long_nor_longer_for_the_first
     pauses = [queue.retry("a", error=Unreachable("GET", "/", "refused")) for _ in range(40)]
     assert max(pauses) <= 10.0
     assert queue.retry("a", error=ServerError("GET", "/", status=503)) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (Forbidden("PATCH", "/", status=403), 10.0),
+        (BadRequest("GET", "/", message="'a/b' is not a name"), FINAL_SECONDS),
+    ],
+)
+async def test_no_event_hurries_what_the_server_refuses(error: KubeError, again: float) -> None:
+    """After a short pause, an event brings back what only an event can mend."""
+    queue, loop = runner(), asyncio.get_running_loop()
+    queue.add("a")
+    times = []
+    for _ in range(9):
+        assert await queue.get() == "a"
+        times.append(loop.time())
+        assert queue.retry("a", error=error) <= again
+        queue.add("a")
+        queue.done("a")
+        queue.add("a")
+    pauses = [after - before for before, after in pairwise(times)]
+    assert 0.25 <= pauses[0] <= 0.5
+    assert all(5.0 <= pause <= 10.0 for pause in pauses[-3:])
 
 
 async def test_workers_get_keys_when_their_time_has_come() -> None:

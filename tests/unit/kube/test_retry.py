@@ -47,7 +47,7 @@ def test_a_request_is_sent_again(error: KubeError, read: bool, write: bool) -> N
 def test_silences_and_answers_are_counted_apart() -> None:
     rng = Random(0)
     silent, refused = Unreachable("GET", "/", "no"), answered(ServerError, 500)
-    failures = Failures(answered=Backoff(first=1.0, cap=64.0), away=Backoff(first=1.0, cap=2.0))
+    failures = Failures(passing=Backoff(first=1.0, cap=64.0), away=Backoff(first=1.0, cap=2.0))
     for _ in range(10):
         assert failures.delay(silent, rng) <= 2.0
     assert failures.delay(refused, rng) <= 1.0

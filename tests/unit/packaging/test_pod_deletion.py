@@ -10,8 +10,11 @@ import yaml
 from kube_in_process.text.cel import compiled
 
 FOLDER = Path(__file__).parents[3] / "deploy/components/pod-deletion"
-POLICY, BINDING = yaml.safe_load_all((FOLDER / "pod-deletion.yaml").read_text())
+POLICY, BINDING, AT_CREATION, AT_CREATION_BINDING = yaml.safe_load_all(
+    (FOLDER / "pod-deletion.yaml").read_text()
+)
 ADMIN = {"username": "admin", "groups": ["system:masters"]}
+SPEC = {"nodeName": "node-0", "resourceClaims": [{"name": "gpu"}]}
 Json = dict[str, Any]
 
 
@@ -25,7 +28,7 @@ def message(
     deletes the pod."""
     body = {
         "metadata": {"name": "train-0"},
-        "spec": {"nodeName": "node-0", "resourceClaims": [{"name": "gpu"}]},
+        "spec": SPEC,
         "status": {"phase": "Running"},
     }
     options = {} if grace is None else {"gracePeriodSeconds": grace}
@@ -57,6 +60,7 @@ def test_a_running_pod_with_claims_is_not_deleted_at_once() -> None:
     [
         {"grace": 30},
         {"grace": None},
+        {"pod": {"spec": {**SPEC, "terminationGracePeriodSeconds": 0}}},
         {"user": {"username": "system:node:node-0", "groups": ["system:nodes"]}},
         {"user": {"username": "system:kube-controller-manager", "groups": []}},
         {
@@ -72,7 +76,16 @@ def test_a_running_pod_with_claims_is_not_deleted_at_once() -> None:
         {"pod": {"metadata": {"name": "x", "annotations": {"claimctl.io/force-delete": ""}}}},
     ],
     ids=[
-        *("with grace", "by default", "kubelet", "kcm", "pod gc", "namespace ends", "terminal"),
+        *(
+            "with grace",
+            "by default",
+            "its own grace",
+            "kubelet",
+            "kcm",
+            "pod gc",
+            "namespace ends",
+            "terminal",
+        ),
         *("no claims", "no node", "marked"),
     ],
 )
@@ -83,3 +96,30 @@ def test_everything_else_passes(change: Json) -> None:
 def test_a_claim_of_an_extended_resource_counts() -> None:
     status = {"phase": "Running", "extendedResourceClaimStatus": {"resourceClaimName": "x"}}
     assert message({"spec": {"nodeName": "node-0"}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        pytest.param({**SPEC, "terminationGracePeriodSeconds": 0}, True, id="claims, and 0"),
+        pytest.param({**SPEC, "terminationGracePeriodSeconds": 1}, False, id="claims, and 1"),
+        pytest.param(SPEC, False, id="by default"),
+        pytest.param({"terminationGracePeriodSeconds": 0}, False, id="no claims"),
+        pytest.param(
+            {"resourceClaims": [], "terminationGracePeriodSeconds": 0}, False, id="none in the list"
+        ),
+    ],
+)
+def test_a_pod_with_claims_and_without_a_grace_period_is_refused_when_it_is_made(
+    spec: Json, refused: bool
+) -> None:
+    names, policy = {"object": {"spec": spec}}, AT_CREATION["spec"]
+    matches = all(compiled(it["expression"])(names) for it in policy["matchConditions"])
+    [rule] = policy["validations"]
+    assert (matches and not compiled(rule["expression"])(names)) is refused
+    assert "Set at least 1" in rule["message"]
+    assert policy["matchConstraints"]["resourceRules"][0]["operations"] == ["CREATE"]
+    assert AT_CREATION_BINDING["spec"] == {
+        "policyName": AT_CREATION["metadata"]["name"],
+        "validationActions": ["Deny"],
+    }

@@ -7,11 +7,14 @@ from msgspec.structs import replace
 
 from claimctl.reservation.annotation import (
     IDLE_TIMEOUT_ANNOTATION,
+    MOST_CLAIMS,
+    MOST_PROBLEMS,
     RETENTION_ANNOTATION,
     Annotated,
     AnnotationPlan,
     Problem,
     is_object_name,
+    is_orphan,
     plan,
     reservation_name,
 )
@@ -169,6 +172,53 @@ def test_an_annotation_that_names_nothing_is_reported(value: str) -> None:
     found = plan(annotated(deployment(value, "a")))
     assert [problem.reason for problem in found.problems] == [Reason.INVALID_ANNOTATION]
     assert found.create == ()
+
+
+def test_a_workload_gets_as_many_reservations_as_the_limit_says() -> None:
+    names = [f"c-{number:05}" for number in range(45_000)]
+    for value in ("*", ",".join(names)):
+        found = plan(annotated(deployment(value, *names)))
+        assert [new.spec.resource_claim_name for new in found.create] == names[:MOST_CLAIMS]
+        (problem,) = found.problems
+        assert problem.reason is Reason.LIMIT_EXCEEDED
+        assert f"more than {MOST_CLAIMS} claims" in problem.note
+        assert problem.note.endswith("create ClaimReservations for them")
+
+
+def test_the_problems_of_a_long_list_are_few() -> None:
+    """And a value as long as an object may have costs no more than the entries that are read."""
+    for value in (",".join(f"x-{number}" for number in range(45_000)), "A/b," * 60_000):
+        found = plan(annotated(deployment(value, "a")))
+        assert found.create == ()
+        assert len(found.problems) <= MOST_PROBLEMS + 2
+        assert all(len(problem.note) < 400 for problem in found.problems)
+    (problem,) = plan(annotated(deployment("," * 250_000, "a"))).problems[:1]
+    assert "names no claim" in problem.note
+    assert len(problem.note) < 400
+
+
+def test_what_an_earlier_workload_left_behind_goes_last_and_what_a_user_made_stays() -> None:
+    earlier = replace(made("a").metadata, owner_references=())
+    earlier = replace(earlier, name=reservation_name(REF, "uid-earlier", "a"))
+    left, own = (
+        replace(made("a"), metadata=earlier),
+        replace(made("a"), metadata=replace(made("a").metadata, owner_references=())),
+    )
+    assert [is_orphan(each) for each in (left, own, made("a"), explicit("a"))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    labeled = replace(explicit("a"), metadata=replace(earlier, name="by-hand"))
+    unlabeled = replace(left, metadata=replace(earlier, labels=None))
+    assert not is_orphan(labeled)
+    assert not is_orphan(unlabeled)
+    assert plan(annotated(deployment(None), left)) == AnnotationPlan(left_over=(left,))
+    found = plan(annotated(deployment("*", "a"), left))
+    assert found == AnnotationPlan(create=(made("a"),), left_over=(left,))
+    # of this very workload: somebody has taken it over
+    assert plan(annotated(deployment("*", "a"), own)) == AnnotationPlan()
 
 
 def test_settings_come_from_annotations_and_follow_them() -> None:

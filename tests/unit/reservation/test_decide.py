@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from claimctl.reservation.decide import adds_only_tombstones, decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
-    ListReservations,
     ReadClaim,
     SetFinalizer,
     Write,
@@ -19,7 +17,6 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.snapshot import Evidence, Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -39,15 +36,10 @@ FENCES = WriteList("10", (), fence=True)
 LISTS = WriteList("10", (deployment_ref(),))
 
 
-def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
-    """A claim that lists a Deployment ``train`` by a write of claimctl's."""
+def seen(evidence: Evidence | None = None) -> Snapshot:
+    """A claim that lists a Deployment ``train``."""
+    held = Held(reservation(), WorkloadState(WorkloadPhase.ENDED, "uid-train"))
     on = claim(deployment_ref())
-    fields = msgspec.Raw(b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"uid-train\\"}":{}}}}')
-    entry = ManagedFieldsEntry(manager="claimctl", subresource="status", fields_v1=fields)
-    on = msgspec.structs.replace(
-        on, metadata=msgspec.structs.replace(on.metadata, managed_fields=(entry,))
-    )
-    held = Held(reservation(workload=known), WorkloadState(WorkloadPhase.ENDED, "uid-train"))
     return Snapshot(NOW, NAMESPACE, CLAIM, on, (held,), evidence=evidence or Evidence())
 
 
@@ -63,15 +55,7 @@ def seen(evidence: Evidence | None = None, *, known: str = "train") -> Snapshot:
         pytest.param(
             seen(), replace(PARTS, present=True), (), id="a reservation gets the finalizer"
         ),
-        pytest.param(seen(), FREES, (), id="every hold is of a reservation that is known"),
-        pytest.param(seen(known="x"), FREES, (ListReservations(),), id="a hold of no reservation"),
-        pytest.param(seen(known="x"), FENCES, (ListReservations(),), id="the same at the fence"),
-        pytest.param(
-            seen(known="x"), LISTS, (ListReservations(),), id="the same in a list that stays"
-        ),
-        pytest.param(
-            seen(Evidence(held_for_another=False), known="x"), FREES, (), id="the same, once listed"
-        ),
+        pytest.param(seen(), FREES, (), id="a hold goes with the allocation"),
     ],
 )
 def test_what_is_read_before_a_write(

@@ -14,6 +14,7 @@ import structlog
 from opentelemetry import trace
 
 from claimctl.telemetry.logs import HIDDEN, Format, Level, Repeated, configure
+from tests.support.hostile import TEXT, forged_lines, obeyed
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 5000, tzinfo=UTC)
 
@@ -85,6 +86,16 @@ def test_people_get_columns() -> None:
         "kept",
         "reason=Consumers",
     ]
+
+
+@pytest.mark.parametrize("form", [Format.JSON, Format.HUMAN])
+def test_a_text_of_a_tenant_stays_in_its_line(form: Format) -> None:
+    out = logged(form)
+    structlog.get_logger().info("seen", object=TEXT, error=ValueError(TEXT), names=[TEXT])
+    log_a_failure(TEXT)
+    logging.getLogger("library").error("failed: %s", TEXT, exc_info=ValueError(TEXT))
+    assert obeyed(out.getvalue()) == set()
+    assert forged_lines(out.getvalue()) == []
 
 
 def test_automatic_is_json_where_there_is_no_terminal() -> None:

@@ -205,7 +205,7 @@ def test_what_is_wrong_beside_a_null_is_named_all_the_same() -> None:
 def put(value: Any, at: Path, new: Any) -> Any:
     if not at:
         return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[at[0]] = put(value[at[0]], at[1:], new)
     return copy
 
@@ -246,7 +246,8 @@ def test_a_time_that_cannot_be_computed_with_is_as_if_nothing_stood_there(
 
 
 def test_what_is_no_time_at_all_is_refused() -> None:
-    for wrong in ("yesterday", "", 5, {}, ["2026-01-01T00:00:00Z"]):
+    wrongs: list[Any] = ["yesterday", "", 5, {}, ["2026-01-01T00:00:00Z"]]
+    for wrong in wrongs:
         body = {"metadata": {"name": "a", "creationTimestamp": wrong}}
         with pytest.raises(msgspec.ValidationError, match="creationTimestamp"):
             decode(json.dumps(body), ResourceClaim)

@@ -64,9 +64,16 @@ def rules(past: Past) -> list[str]:
     return [violation.rule for violation in past.violations()]
 
 
-def reserved(past: Past, grace: int, name: str = "r", uid: str = "") -> Past:
+def reserved(
+    past: Past,
+    grace: int,
+    name: str = "r",
+    uid: str = "",
+    annotations: dict[str, str] | None = None,
+) -> Past:
     spec = {"resourceClaimName": "slice", "forceDeletedPodGraceSeconds": grace}
     meta: dict[str, Any] = {"namespace": "ml", "name": name, "uid": uid or name}
+    meta["annotations"] = annotations or {}
     meta["finalizers"] = ["claimctl.io/release"]
     where = Address("claimctl.io", "claimreservations", "ml", name)
     past.store.put(where, {"metadata": meta, "spec": spec}, Author("somebody", "create"))

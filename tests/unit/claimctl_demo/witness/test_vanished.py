@@ -19,6 +19,24 @@ def test_a_grace_that_is_over_and_a_pod_that_was_done_are_no_ghosts() -> None:
     assert rules(done.claim({}, by=US)) == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "accused"),
+    [
+        ("pod/train-0@99", []),
+        ("node/n1@99", []),
+        ("other,pod/*@99", []),
+        ("pod/train-0@1", [DEALLOCATED_UNDER_GHOST]),
+        ("pod/train-1@99", [DEALLOCATED_UNDER_GHOST]),
+    ],
+)
+def test_a_statement_ends_the_wait_for_pods_that_vanished_before_it(
+    statement: str, accused: list[str]
+) -> None:
+    past = reserved(Past(), 30).claim(ALLOCATED).pod().gone()
+    past = reserved(past, 30, annotations={"claimctl.io/ended-pods": statement})
+    assert rules(past.claim({}, by=US)) == accused
+
+
 @pytest.mark.parametrize(("late", "accused"), [(1.0, [DEALLOCATED_UNDER_GHOST]), (2.0, [])])
 def test_a_history_that_may_be_late_shows_a_grace_only_to_within_that_time(
     late: float, accused: list[str]

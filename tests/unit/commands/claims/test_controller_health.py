@@ -23,6 +23,7 @@ from claimctl.commands.claims.controller_health import (
 from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, explain_with_controller
+from claimctl.installation import Address
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
@@ -59,32 +60,31 @@ WHERE = "Lease claimctl-system/claimctl-controller"
 
 
 @pytest.mark.parametrize(
-    ("leases", "state", "message"),
+    ("lease", "state", "message"),
     [
-        ([lease()], State.ACTING, f"the {WHERE} is held by one"),
-        ([lease(renewed=40)], State.ACTING, f"the {WHERE} is held by one"),
-        ([lease(renewed=-44)], State.ACTING, f"the {WHERE} is held by one"),
+        (lease(), State.ACTING, f"the {WHERE} is held by one"),
+        (lease(renewed=40), State.ACTING, f"the {WHERE} is held by one"),
+        (lease(renewed=-44), State.ACTING, f"the {WHERE} is held by one"),
         (
-            [lease(renewed=-1800)],
+            lease(renewed=-1800),
             State.NOT_ACTING,
             f"the {WHERE} is held by one and has not been renewed for 30m",
         ),
-        ([lease(holder="")], State.NOT_ACTING, f"the {WHERE} has no holder"),
-        ([lease(renewed=-1800), lease("two", -1)], State.ACTING, f"the {WHERE} is held by two"),
+        (lease(holder=""), State.NOT_ACTING, f"the {WHERE} has no holder"),
         (
-            [],
+            None,
             State.UNKNOWN,
             "no Lease claimctl-controller: no controller runs, or one without --leader-elect",
         ),
         (
-            [Lease(spec=LeaseSpec(holder_identity=""))],
+            Lease(spec=LeaseSpec(holder_identity="")),
             State.NOT_ACTING,
             "the Lease / has no holder",
         ),
     ],
 )
-def test_the_lease_tells_who_is_elected(leases: list[Lease], state: State, message: str) -> None:
-    assert elected(leases, NOW) == Election(state, message)
+def test_the_lease_tells_who_is_elected(lease: Lease | None, state: State, message: str) -> None:
+    assert elected(lease, NOW) == Election(state, message)
 
 
 WORKLOAD = deployment_ref()
@@ -287,13 +287,13 @@ async def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
     told = await explain_with_controller(server.client, ML, "slice", server.clock)
     assert server.clock.now() - NOW == timedelta()
     shown = claim_lines(told)
-    assert "Controller: unknown; you may not list Leases" in shown
+    assert "Controller: unknown; you may not read Leases" in shown
 
 
 async def test_a_lease_that_cannot_be_read_tells_nothing_of_who_is_elected() -> None:
     made = Server.with_unreadable("leases", "claimctl")
     meta = {"name": "claimctl-controller", "namespace": ML}
     made.admin.create("leases", {"metadata": meta, "spec": {}})
-    found = await election(made.client, made.clock.now())
+    found = await election(made.client, made.clock.now(), Address(ML))
     assert found.state is State.UNKNOWN
     assert "cannot be read" in found.message

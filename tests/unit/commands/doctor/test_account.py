@@ -7,11 +7,12 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.commands.doctor.account import (
     ControllerAccount,
-    account_of,
+    deployments_of,
     missing_rights_of,
     own_name,
 )
 from claimctl.commands.doctor.cluster_checks import CheckVerdict
+from claimctl.installation import Address
 from claimctl.kube.errors import Forbidden
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, diagnosed, elected, the
@@ -28,12 +29,13 @@ async def test_a_deployment_with_all_pods_ready_is_well(ready: int, verdict: Che
     assert line.message.startswith(shown)
 
 
-async def test_the_deployment_is_found_by_its_labels_in_any_namespace() -> None:
+async def test_the_deployment_is_found_by_its_labels() -> None:
     made = Server.started()
-    assert await account_of(made.client) is None
+    assert (await deployments_of(made.client, Address())).account is None
     elected(made)
     deployed(made, ready=2)
-    found = await account_of(made.client)
+    assert (await deployments_of(made.client, Address("other"))).account is None
+    found = (await deployments_of(made.client, Address())).account
     assert found is not None
     assert found.user == "system:serviceaccount:claimctl-system:keeper"
     assert found.images == ("registry.example.com/claimctl:0.1.0",)

@@ -71,11 +71,13 @@ STATUS = {
             {
                 "metadata": META,
                 "spec": {
+                    "metadata": META,
+                    "parts": [{"deep": {"metadata": META}}],
                     "spec": {
                         "devices": {
                             "config": [{"opaque": {"driver": "d", "parameters": {"a": [SECRET]}}}]
                         }
-                    }
+                    },
                 },
             },
         ),

@@ -9,6 +9,7 @@ from claimctl import __version__
 from claimctl.commands.claims.controller_health import Election, State
 from claimctl.commands.doctor.account import ControllerAccount, Installation
 from claimctl.commands.doctor.versions import Skew, Versions, release_of, versions
+from claimctl.installation import Address
 from claimctl.kube.discovery import Served
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, elected
@@ -37,6 +38,7 @@ def made(image: str = "", crds: str = "") -> Versions:
             account=ControllerAccount("claimctl-system", images=(image,)) if image else None,
             refused="",
             election=Election(State.ACTING, ""),
+            address=Address(),
         ),
         crds=("v1alpha1",),
         crds_release=crds,

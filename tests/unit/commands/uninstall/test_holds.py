@@ -46,7 +46,7 @@ def scanned(
     on: ResourceClaim, *pods: Pod, state: OwnerState = OwnerState.ALIVE, reserved: bool = False
 ) -> ScannedClaim:
     live = LiveList("", pods, frozenset(each.metadata.uid for each in pods))
-    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved)
+    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved, believing=True)
 
 
 BESIDE = scanned(held(pod_ref("a")), running("a"))
@@ -97,7 +97,8 @@ def test_a_hold_goes_beside_a_pending_pod_that_a_scheduler_listed() -> None:
         (scanned(held()), (), RULES),
         (scanned(held(pod_ref("a"))), (), RULES),
         (scanned(held(pod_ref("a")), finished("a")), (), RULES),
-        # The hold is not claimctl's, or somebody still asks for it.
+        # The hold is not claimctl's, or nothing proves it, or somebody still asks for it.
+        (replace(BESIDE, believing=False), (), RULES),
         (scanned(claim(HOLD, pod_ref("a")), running("a")), (), RULES),
         (replace(BESIDE, reserved=True), (), RULES),
         (replace(BESIDE, answers={HOLD.uid: Answer(OwnerState.RESERVING)}), (), RULES),

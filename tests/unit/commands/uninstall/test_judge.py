@@ -25,7 +25,7 @@ from claimctl.commands.uninstall.judge import (
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -35,7 +35,7 @@ from claimctl.wire.reservations import (
     DowngradePlanStatus,
     ForceDeletedPod,
 )
-from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, read_as
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import (
     NOW,
@@ -68,7 +68,7 @@ def scanned(
     on: ResourceClaim, *pods: Pod, reserved: bool = True, state: OwnerState = OwnerState.ALIVE
 ) -> ScannedClaim:
     live = LiveList("10", pods, frozenset(each.metadata.uid for each in pods))
-    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved)
+    return ScannedClaim(on, live, NOW, {HOLD.uid: Answer(state)}, reserved, believing=True)
 
 
 def of(one: ClaimReservation, on: ScannedClaim | None = None, *, tended: bool = True) -> Scan:
@@ -355,6 +355,8 @@ def test_nodes_that_may_not_be_listed_are_noted() -> None:
 def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
     unread = Unreadable(RESOURCECLAIMS, "spec: bad", "ml", "slice")
     assert only(Scan(NOW, unreadable=(unread,))).reason == "UnreadableObject"
+    workload = replace(unread, resource=read_as(DEPLOYMENTS, ObjectHeader))
+    assert only(Scan(NOW, unreadable=(workload,))).kind == "Deployment"
     assert leftovers(Scan(NOW, unreadable=(replace(unread, resource=PODS),)), TIMES) == ()
 
 
@@ -383,3 +385,13 @@ def test_a_controller_that_runs_without_the_crds_has_to_stop(
 ) -> None:
     left = leftovers(Scan(NOW, served=served, tended=tended), TIMES)
     assert [each.reason for each in left] == ["ControllerRuns"] * blocks
+
+
+def test_a_hold_that_managed_fields_alone_call_claimctls_is_told_and_blocks_nothing() -> None:
+    """Whoever may update the claim may write them, and would keep claimctl installed for ever."""
+    on = replace(scanned(held(pod_ref("a")), running("a"), reserved=False), believing=False)
+    seen = Scan(NOW, claims=(on,))
+    assert leftovers(seen, TIMES) == ()
+    (note,) = notes(seen)
+    assert note.startswith("ResourceClaim train/slice stays held: managedFields alone call ")
+    assert note.endswith("add --believe-managed-fields")

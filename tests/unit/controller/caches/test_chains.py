@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from claimctl.controller.caches.chains import LONGEST, Chains, group_of
+from claimctl.controller.caches.chains import LONGEST, Chains, group_of, owner_in
 from claimctl.controller.caches.informers import Caches
+from claimctl.reservation.annotation import MOST_CLAIMS
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec
 
@@ -74,9 +75,9 @@ def test_a_chain_ends_at_an_owner_that_was_not_read() -> None:
     known = chains(by={("apps", "StatefulSet"): Known(inner=LEADER)})
     assert known.above(worker()) == (INNER, LEADER)
     assert known.unknown(worker()) == LEADER
-    known.remember(LEADER.uid, LWS)
+    known.remember(owner_in("", LEADER), LWS)
     assert known.unknown(worker()) == LWS
-    known.remember(LWS.uid, None)
+    known.remember(owner_in("", LWS), None)
     assert known.unknown(worker()) is None
     assert known.above(worker()) == (INNER, LEADER, LWS)
 
@@ -93,10 +94,34 @@ def test_owners_in_a_circle_end() -> None:
 
 
 def test_the_claims_of_a_workload_are_those_that_its_pods_have_named() -> None:
-    known = leaders()
-    assert known.claims_of(LWS.uid) == frozenset()
+    known, llm = leaders(), owner_in("", LWS)
+    assert known.claims_of(llm) == frozenset()
     known.note(worker(), known.above(worker()))
-    assert known.claims_of(LWS.uid) == known.claims_of(LEADER.uid) == {"slice"}
+    assert known.claims_of(llm) == known.claims_of(owner_in("", LEADER)) == {"slice"}
+
+
+def test_a_pod_says_nothing_about_what_it_does_not_name_as_it_is() -> None:
+    """Whoever makes a pod writes any UID into it, also one of another namespace."""
+    known, stranger = leaders(), worker(replace(LWS, name="other"))
+    abroad = replace(worker(LWS), metadata=replace(worker(LWS).metadata, namespace="evil"))
+    for pod in (stranger, abroad):
+        known.note(pod, pod.metadata.owner_references)
+        for reference in pod.metadata.owner_references:
+            known.remember(owner_in(pod.metadata.namespace, reference), None)
+    assert known.claims_of(owner_in("", LWS)) == frozenset()
+    assert known.owner_of(LEADER, "") == SET
+    bare = chains()
+    bare.remember(owner_in("evil", LEADER), None)
+    assert bare.unknown(worker(LEADER)) == LEADER
+
+
+def test_the_names_of_one_owner_are_bounded() -> None:
+    known, llm = leaders(), owner_in("", LWS)
+    for number in range(5):
+        names = [f"{number}-{index}" for index in range(1000)]
+        claims = tuple(PodResourceClaim(resource_claim_name=name) for name in names)
+        known.note(replace(worker(), spec=PodSpec(resource_claims=claims)), (LWS,))
+    assert MOST_CLAIMS < len(known.claims_of(llm)) < 3 * MOST_CLAIMS
 
 
 def test_the_group_of_an_owner() -> None:

@@ -115,7 +115,7 @@ def page() -> bytes:
     allocated = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}
     status = {"reservedFor": listed, "devices": [reported], "allocation": allocated}
     claim = thing("c", 1, status=status)
-    keys: dict[str, dict[str, Any]] = {'k:{"uid":"uid-p"}': {".": {}}, 'k:{"uid":"uid-gone"}': {}}
+    keys: dict[str, Any] = {'k:{"uid":"uid-p"}': {".": {}}, 'k:{"uid":"uid-gone"}': {}}
     fields = {"f:status": {"f:reservedFor": keys, "f:allocation": {}}}
     wrote = {"manager": "claimctl", "subresource": "status", "fieldsV1": fields}
     claim["metadata"]["managedFields"] = [wrote, {"manager": "m", "fieldsV1": {"f:spec": {}}}]

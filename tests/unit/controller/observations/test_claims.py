@@ -531,13 +531,30 @@ def test_pods_that_are_listed_again_before_the_claims_leave_the_checkpoint_good(
     assert ages(memories, claim(version="10")).blind_age == 0, "where pods are not listed"
 
 
-def test_no_checkpoint_is_noted_before_a_reservation_was_deleted_or_after_a_gap_in_them() -> None:
+def test_no_checkpoint_is_noted_before_a_gap_in_the_watch_of_reservations() -> None:
     memories = Memories(HandClock())
     memories.reservations_listed("20")
     assert memories.least_checkpoint == "20"
-    memories.reservation_gone(KEY, "r", "30")
-    memories.reservation_gone(KEY, "other", "25")
-    assert memories.least_checkpoint == "30"
+
+
+def test_a_checkpoint_does_not_cover_where_a_reservation_was_deleted_after_it() -> None:
+    memories, elsewhere = Memories(HandClock()), ClaimKey("other", CLAIM)
+    for key, version in ((KEY, "30"), (KEY, "25"), (elsewhere, "20")):
+        memories.reservation_gone(key, "r", version)
+    assert memories.withdrawn_after("19") == {NAMESPACE, "other"}
+    assert memories.withdrawn_after("29") == {NAMESPACE}
+    assert memories.withdrawn_after("30") == set()
+
+
+def test_a_claim_that_the_checkpoint_does_not_cover_waits_and_another_one_does_not() -> None:
+    memories, taken = Memories(HandClock()), claim(deployment_ref(), version="10")
+    other = replace(taken, metadata=replace(taken.metadata, name="other"))
+    memories.checkpoint, memories.covers = "30", lambda key: key != KEY
+    memories.pods_listed("", "30")
+    for each in (taken, other):
+        memories.see(each)
+    memories.claims_listed("", "30", [KEY, ClaimKey(NAMESPACE, "other")])
+    assert [ages(memories, each).blind_age for each in (taken, other)] == [0, None]
 
 
 def test_a_device_that_evicted_a_pod_counts_until_the_claim_is_allocated_anew() -> None:

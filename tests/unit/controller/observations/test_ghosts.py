@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.ghosts import RETENTION_SECONDS, BootIds, GhostLedger, Ghosts
+from claimctl.controller.observations.boots import BootIds
+from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
@@ -151,13 +152,13 @@ def test_the_kubelet_of_another_boot_says_nothing_of_a_ghost(machine: str) -> No
     assert len(signs.renewals) == 2
     boots.observe(node(boot="boot-2", machine=machine))
     assert ghosts.of(KEY).signs == ()
-    assert ghosts.nodes_to_watch() == frozenset()
+    assert ghosts.nodes_to_watch() == {}
 
 
 def test_a_node_that_is_off_runs_nothing_also_if_it_never_had_a_lease() -> None:
     ghosts = ledger(HandClock(), node())
     ghosts.observe(running("a"), None)
-    ghosts.node_is_off(node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),)))
+    ghosts.node_changed(node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),)))
     ((_, signs),) = ghosts.of(KEY).signs
     assert signs.ended
 

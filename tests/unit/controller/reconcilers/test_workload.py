@@ -11,7 +11,13 @@ from claimctl.controller.caches.chains import Chains, Climber
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
-from claimctl.controller.reconcilers.workload import WorkloadReconciler, refusal
+from claimctl.controller.reconcilers.workload import (
+    MOST_WRITES,
+    NEXT_TURN,
+    WorkloadReconciler,
+    refusal,
+)
+from claimctl.controller.workers import SOON
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
@@ -115,6 +121,30 @@ async def test_an_annotation_that_matches_nothing_is_told_by_an_event() -> None:
     assert (event.type, event.reason) == ("Warning", "ClaimNotNamedByPodTemplate")
     assert (event.regarding.kind, event.regarding.name) == ("Deployment", "train")
     assert '"*" matches no claim' in event.note
+
+
+async def test_a_turn_of_a_workload_has_few_writes() -> None:
+    made, _ = groups_server()
+    furnish(made)
+    names = [f"c-{number}" for number in range(MOST_WRITES * 2 + 5)]
+    claims = [{"name": name, "resourceClaimName": name} for name in names]
+    change = {
+        "metadata": {"annotations": {"claimctl.io/reserve": "*"}},
+        "spec": {"template": {"spec": {"resourceClaims": claims}}},
+    }
+    made.admin.patch("deployments", NAMESPACE, "train", change)
+    caches, clock = await filled(made), LoopClock(NOW)
+    events = EventRecorder(made.client, clock, "test", "test")
+    climber = Climber(made.client, Chains(caches))
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
+    key, turns = WorkloadKey("apps", "Deployment", NAMESPACE, "train"), []
+    for _ in range(3):
+        made.requests.clear()
+        with Recording().span("reconcile") as span:
+            outcome = await reconciler.reconcile(key, span)
+        turns.append((len([each for each in made.requests if each.startswith("POST")]), outcome))
+    # the cache shows none of them, and none is made twice
+    assert turns == [(MOST_WRITES, NEXT_TURN), (MOST_WRITES, NEXT_TURN), (5, SOON)]
 
 
 @pytest.mark.parametrize(

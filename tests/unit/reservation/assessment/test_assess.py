@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from claimctl.reservation.assessment.assess import Phase, assess
+from claimctl.reservation.assessment.assess import Phase, assess, own_holds
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import ClaimReservationStatus, WorkloadRef
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -22,6 +23,8 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    tomb,
+    written_by_claimctl,
 )
 
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1, names_claim=True)
@@ -80,3 +83,46 @@ def test_the_phase_of_a_claim(snapshot: Snapshot, phase: Phase, reason: Reason |
     assert (found.phase, found.reason) == (phase, reason)
     assert bool(found.blockers) == (phase is Phase.BLOCKED) or phase is Phase.LEFT_TO_KCM
     assert (found.releasing is None) == (phase not in (Phase.BLOCKED, Phase.RELEASING))
+
+
+OTHER = Reference(api_group="audits.example.com", resource="keeps", name="keep", uid="uid-keep")
+OLD = msgspec.structs.replace(deployment_ref(), uid="uid-old")
+RECORDED = ClaimReservationStatus(reserved_for=deployment_ref(), claim_uid="uid-slice")
+KEEP = replace(
+    Held(reservation(), WorkloadState(WorkloadPhase.UNKNOWN), served_as="keeps"),
+    reservation=reservation(
+        workload_ref=WorkloadRef(api_group="audits.example.com", kind="Keep", name="keep")
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "own"),
+    [
+        pytest.param(None, set(), id="no reservation names the claim"),
+        pytest.param(Held(reservation(), ACTIVE), {"uid-train", "uid-old"}, id="named, and read"),
+        pytest.param(
+            Held(reservation(), WorkloadState(WorkloadPhase.ABSENT)),
+            {"uid-train", "uid-old"},
+            id="named, and gone",
+        ),
+        pytest.param(
+            Held(reservation(), WorkloadState(WorkloadPhase.UNKNOWN)), set(), id="named, unknown"
+        ),
+        pytest.param(
+            Held(reservation(status=RECORDED), WorkloadState(WorkloadPhase.UNKNOWN)),
+            {"uid-train"},
+            id="recorded",
+        ),
+        pytest.param(
+            KEEP, set(), id="a user names the object of another client, of a kind that is not read"
+        ),
+    ],
+)
+def test_which_holds_are_claimctls_whatever_managed_fields_say(
+    held: Held | None, own: set[str]
+) -> None:
+    listed = (pod_ref("p"), deployment_ref(), OLD, OTHER, tomb("t"))
+    on = written_by_claimctl(claim(*listed), {entry.uid for entry in listed})
+    snapshot = Snapshot(NOW, NAMESPACE, CLAIM, on, (held,) if held else ())
+    assert own_holds(snapshot) == own

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claimctl.reservation.kinds.rules import Rule, Verdict, judge, problems_of, rule_of
+from claimctl.reservation.kinds.subjects import MOST_BYTES
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workload_kinds import ChildKind, WorkloadKind, WorkloadKindSpec
+from tests.support import extremes
 
 PHASE = Rule(
     "x.io",
@@ -43,19 +45,40 @@ def test_what_cannot_be_answered_is_said_with_its_field() -> None:
     )
 
 
-@pytest.mark.parametrize("levels", [98, 99, 500, 2000, 10_000])
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+DEEP = Rule("x.io", "Thing", "things", idle="self.spec.suspend && self.spec.x != 0")
+
+
+@pytest.mark.parametrize("levels", extremes.DEPTHS)
+@pytest.mark.parametrize("of", ["[", "{"])
 def test_a_rule_says_nothing_about_a_workload_that_is_nested_too_deeply(
-    levels: int, opening: str, closing: str
+    levels: int, of: str
 ) -> None:
-    spec = f'{{"suspend":true,"x":{opening * levels}1{closing * levels}}}'
-    for rule in (PHASE, Rule("x.io", "Thing", "things")):
-        verdict = judge(rule, f'{{"spec":{spec},"status":{{"phase":""}}}}'.encode())
-        if levels == 98:
-            assert verdict.ended is False
-        else:
-            problem = "the workload is nested more than 100 levels deep"
-            assert verdict == Verdict(None, None, problem=problem)
+    spec = f'{{"suspend":true,"x":{extremes.nested(levels, of)}}}'
+    verdict = judge(DEEP, f'{{"spec":{spec}}}'.encode())
+    if levels < 99:
+        assert verdict == Verdict(True, False)
+    else:
+        problem = "the workload is nested more than 100 levels deep"
+        assert verdict == Verdict(None, None, problem=problem)
+
+
+def test_what_a_rule_does_not_read_is_no_matter() -> None:
+    spec = f'{{"suspend":true,"x":{extremes.nested(900)},"y":"{"y" * 1_000_000}"}}'
+    document = f'{{"spec":{spec},"status":{{"phase":"Going"}},"more":{extremes.nested(500)}}}'
+    assert judge(PHASE, document.encode()) == Verdict(True, False)
+
+
+def test_a_rule_says_nothing_about_a_workload_that_is_too_large_for_it() -> None:
+    verdict = said({"suspend": False, "x": "x" * MOST_BYTES}, {}, rule=DEEP)
+    problem = "the fields of the workload that the rule reads have more than 262144 bytes"
+    assert verdict == Verdict(None, None, problem=problem)
+    slow = Rule("x.io", "Thing", "things", idle="self.spec.xs.map(x, self.spec.xs) == []")
+    verdict = said({"xs": [1] * 16_000}, {}, rule=slow)
+    assert verdict.problem == (
+        "idle would take too long: 16006 values in the fields that the rule reads, 16000 in one "
+        "list"
+    )
+    assert (verdict.idle, verdict.ended) == (None, False)
 
 
 def test_a_number_of_pods_that_is_none_is_unknown() -> None:

@@ -12,7 +12,6 @@ from kube_in_process.crd.structural import validate
 from kube_in_process.errors import FieldError
 from msgspec.structs import replace
 
-from claimctl.controller.writer import status_body
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import Decision, SetFinalizer, WriteStatus
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
@@ -21,7 +20,8 @@ from claimctl.reservation.status.conditions import LONGEST_MESSAGE
 from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, refused_status
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.limits import MAX_ITEMS
+from claimctl.wire.fitted import status_body
+from claimctl.wire.limits import MAX_ITEMS, TEN_YEARS
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
 from tests.support.builders import (
@@ -133,14 +133,23 @@ def test_a_ghost_that_has_no_place_on_record_counts_for_its_whole_grace() -> Non
 
 
 @pytest.mark.parametrize(
-    "odd", [ghost(0, uid="u" * 129), ghost(0, name="n" * 254), ghost(0, boot_id="b" * 129)]
+    ("odd", "told"),
+    [
+        (ghost(0, uid="u" * 129), ()),
+        (ghost(0, name="n" * 254), (ghost(0, name=""),)),
+        (ghost(0, boot_id="b" * 129), (ghost(0, boot_id=""),)),
+        (
+            ghost(0, termination_grace_period_seconds=2**63 - 1),
+            (ghost(0, termination_grace_period_seconds=TEN_YEARS),),
+        ),
+    ],
 )
-def test_what_a_foreign_list_names_is_counted_and_not_told_where_the_schema_does_not_take_it(
-    odd: ForceDeletedPod,
+def test_what_the_schema_does_not_take_of_a_ghost_is_not_told_and_the_ghost_counts(
+    odd: ForceDeletedPod, told: tuple[ForceDeletedPod, ...]
 ) -> None:
     on = stage(odd)
     status = desired(on)
-    assert status.force_deleted_pods == ()
+    assert status.force_deleted_pods == told
     assert condition(status, "Released").reason == "ForceDeletedPods"
     assert refusals(status_body(status)) == []
 

@@ -1,0 +1,38 @@
+"""The way out of a process: every text that a command prints passes ``print_lines``.
+
+A text may come from anybody who can write to the cluster. It cannot steer a terminal or begin a
+line of its own, since a line is made ``visible`` here. What a command breaks into lines, it passes
+as lines. A test refuses other ways of printing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from claimctl.text import visible
+
+
+def as_lines(lines: Iterable[str]) -> str:
+    """A text of these lines, each made visible."""
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def print_lines(*lines: str, out: TextIO | None = None) -> None:
+    """Print lines on stdout, or on ``out``."""
+    target = sys.stdout if out is None else out
+    target.write(as_lines(lines))
+    target.flush()
+
+
+def print_whole(text: str) -> None:
+    """Print a text with line breaks of its own on stdout: a picture, a document, a script. Who
+    wrote the text has quoted what is foreign in it."""
+    print_lines(*text.removesuffix("\n").split("\n"))
+
+
+def say(*lines: str) -> None:
+    """Print lines on stderr, beside what the command prints. A closed stderr hears nothing."""
+    if sys.stderr is not None:
+        print_lines(*lines, out=sys.stderr)

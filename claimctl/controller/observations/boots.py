@@ -1,0 +1,47 @@
+"""Which boot each node has had last, and of which machine: a reboot ends all containers."""
+
+from __future__ import annotations
+
+from cachetools import LRUCache
+
+from claimctl.wire.nodes import Node
+
+REMEMBERED_NODES = 10_000
+
+
+class BootIds:
+    """The last boot ID of each node, and the machine of each boot, also after the Node object is
+    gone: that of a lost node may be deleted before its pods."""
+
+    def __init__(self) -> None:
+        self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
+        self._machines: LRUCache[str, tuple[str, str]] = LRUCache(2 * REMEMBERED_NODES)
+
+    def observe(self, node: Node) -> bool:
+        """Note a node; return whether it has another boot ID than when it was last seen."""
+        name, info = node.metadata.name, node.status.node_info
+        before = self._ids.get(name, "")
+        if info.boot_id:
+            self._ids[name] = info.boot_id
+            self._machines[info.boot_id] = info.machine
+        return bool(before) and bool(info.boot_id) and before != info.boot_id
+
+    def of(self, node_name: str) -> str:
+        """The last boot ID seen on the node, or ''."""
+        return self._ids.get(node_name, "")
+
+    def rebooted(self, node_name: str, boot_id: str) -> bool:
+        """Whether the machine that had this boot ID has another one now.
+
+        Another machine may have the node's name now, and the old one may still run. So nothing is
+        proven by a boot ID that this process has not seen itself, as in an earlier one's record.
+        """
+        now = self.of(node_name)
+        machine = self._machines.get(boot_id, ("", ""))
+        return now != boot_id and any(machine) and machine == self._machines.get(now)
+
+    def replaced(self, node_name: str, boot_id: str) -> bool:
+        """Whether the node has had another boot since this one, perhaps of another machine, whose
+        kubelet ends no pod of the earlier one."""
+        now = self.of(node_name)
+        return bool(boot_id) and bool(now) and now != boot_id

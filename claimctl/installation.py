@@ -1,0 +1,79 @@
+"""Where claimctl is installed: the one namespace whose Lease and Deployment count.
+
+Anybody can make a Lease or a Deployment with claimctl's names in a namespace of their own. Only an
+administrator can write the ClusterRoleBinding that gives a ServiceAccount the rights of the
+controller. So the binding says which namespace is meant, and everything elsewhere is a stranger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden
+from claimctl.live_objects import is_held
+from claimctl.wire.base import Wire
+from claimctl.wire.coordination import Lease
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import LEASES, kind_of
+from claimctl.wire.seams import Clock
+
+INSTALLED = "claimctl-system"
+"""The namespace of the controller, if it was installed as README.md says."""
+LEASE_NAME = "claimctl-controller"
+BINDINGS = ("claimctl-controller", "claimctl-controller-reader")
+"""The ClusterRoleBinding of the controller, and that of one that serves a single namespace."""
+
+
+class Subject(Wire, frozen=True, kw_only=True):
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class ClusterRoleBinding(ObjectHeader, frozen=True, kw_only=True):
+    subjects: tuple[Subject, ...] = ()
+
+
+_BINDINGS = kind_of("rbac.authorization.k8s.io/v1", ClusterRoleBinding, namespaced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The namespace and the ServiceAccount of the controller."""
+
+    namespace: str = INSTALLED
+    service_account: str = "claimctl-controller"
+    assumed: str = ""
+    """Why no ClusterRoleBinding confirms the address; '' if one does."""
+
+
+async def find_address(client: Client, namespace: str = INSTALLED) -> Address:
+    """The address that the ClusterRoleBinding names; else the given namespace is assumed."""
+    for name in BINDINGS:
+        try:
+            binding = await client.find(_BINDINGS, name)
+        except Forbidden:
+            return Address(namespace, assumed=f"you may not read the ClusterRoleBinding {name}")
+        subjects = binding.subjects if binding is not None else ()
+        accounts = [subject for subject in subjects if subject.kind == "ServiceAccount"]
+        if accounts:
+            here = [account for account in accounts if account.namespace == namespace]
+            account = (here or accounts)[0]
+            return Address(account.namespace, account.name)
+    return Address(namespace, assumed=f"there is no ClusterRoleBinding {BINDINGS[0]}")
+
+
+async def controller_lease(client: Client, address: Address) -> Lease | None:
+    """The controller's Lease; None if there is none."""
+    return await client.find(LEASES, LEASE_NAME, address.namespace)
+
+
+async def controller_runs(client: Client, clock: Clock, namespace: str = INSTALLED) -> bool:
+    """Whether a controller holds its Lease and has renewed it in time.
+
+    Args:
+        namespace: where the controller is, if no ClusterRoleBinding says that.
+    """
+    lease = await controller_lease(client, await find_address(client, namespace))
+    return lease is not None and is_held(lease, clock.now())
