@@ -151,8 +151,8 @@ def _kept(raw: bytes | msgspec.Raw, wanted: Fields) -> msgspec.Raw:
         return msgspec.Raw(data) if len(data) <= _MOST_BYTES else _UNKNOWN
     try:
         large = len(data) > _MOST_BYTES
-        found = decode(data, dict[str, msgspec.Raw]).items() if large else _members(data)
-        parts = {name: _kept(value, wanted[name]) for name, value in found if name in wanted}
+        fields = decode(data, dict[str, msgspec.Raw]).items() if large else _members(data)
+        parts = {name: _kept(value, wanted[name]) for name, value in fields if name in wanted}
     except msgspec.MsgspecError:
         return _UNKNOWN
     return msgspec.Raw(encode(parts))

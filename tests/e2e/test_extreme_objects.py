@@ -34,7 +34,8 @@ COMMANDS = {
 
 
 async def written_by_a_stranger(served: Cluster) -> list[int]:
-    """The levels of the deep claims that the server took: the embedded one takes few."""
+    """The levels of the deep claims that the server took: the embedded one takes fewer than 100.
+    More than some 900 are too many for what watches a real server here."""
     user = served.stage.user
     await user.create(objects.namespace("evil"))
     for number, year in enumerate(YEARS):
@@ -56,7 +57,7 @@ async def written_by_a_stranger(served: Cluster) -> list[int]:
     path = (await user.served(*served.claims)).at("evil")
     headers = {"content-type": "application/json"}
     taken: list[int] = []
-    for levels in (80, 900, 1500, 4900):
+    for levels in (80, 400):
         claim = objects.claim("evil", f"deep-{levels}", served.stage.resource_api)
         opaque = {"driver": "x.example.com", "parameters": {"a": "<deep>"}}
         claim["spec"]["devices"]["config"] = [{"opaque": opaque}]

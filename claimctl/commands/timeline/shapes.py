@@ -94,11 +94,11 @@ def last_write(meta: ManagedObjectMeta) -> datetime | None:
 def event_time(event: TimedEvent) -> datetime | None:
     """When an Event happened first. Its writer says so, and the server when it was created. If
     these are far apart, the server is believed."""
-    told = moment(event.event_time) or event.deprecated_first_timestamp
+    said = moment(event.event_time) or event.deprecated_first_timestamp
     created = event.metadata.creation_timestamp
-    if told is None or (created is not None and abs(told - created) > _LATE):
+    if said is None or (created is not None and abs(said - created) > _LATE):
         return created
-    return told
+    return said
 
 
 def started(pod: TimedPod) -> datetime | None:

@@ -68,7 +68,8 @@ async def test_children_may_be_nested_deeply() -> None:
     """So deep that the decoder reads them, and a function of Python's that calls itself fails."""
     server = Server.started("ml")
     for name, owner, claim in (("a", "u-root", ""), ("b", "", "slice"), ("c", "", "slic")):
-        await job(server.client, name, owner, claim, suspend=True)
+        await job(server.client, name, owner, claim)
+    await job(server.client, "suspended", "u-root", suspend=True)
     server.spoiling.deepen("jobs", "", 800)
-    # their rule says nothing about them, so they may make pods
+    # their rule does not read what is so deep
     assert await left(server.client, orphans_with="slice") == ("Job a", "Job b")
