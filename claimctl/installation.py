@@ -25,14 +25,14 @@ BINDINGS = ("claimctl-controller", "claimctl-controller-reader")
 """The ClusterRoleBinding of the controller, and that of one that serves a single namespace."""
 
 
-class Subject(Wire, frozen=True, kw_only=True):
+class BoundSubject(Wire, frozen=True, kw_only=True):
     kind: str = ""
     name: str = ""
     namespace: str = ""
 
 
 class ClusterRoleBinding(ObjectHeader, frozen=True, kw_only=True):
-    subjects: tuple[Subject, ...] = ()
+    subjects: tuple[BoundSubject, ...] = ()
 
 
 _BINDINGS = kind_of("rbac.authorization.k8s.io/v1", ClusterRoleBinding, namespaced=False)

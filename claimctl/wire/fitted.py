@@ -37,7 +37,7 @@ Limits = Mapping[str, Any]
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-class Unfit(Exception):
+class OutOfBounds(Exception):
     """The value cannot be made to fit: a name or a UID means nothing when it is cut."""
 
 
@@ -49,14 +49,14 @@ def fitted(status: S) -> S:
     If the field has none, the struct around it goes. The same object comes back if all of it fits.
 
     Raises:
-        Unfit: a required field of ``status`` itself does not fit.
+        OutOfBounds: a required field of ``status`` itself does not fit.
     """
     changed = {}
     for field in _fields(type(status)):
         value = getattr(status, field.name)
         try:
             fit = field.fit(value)
-        except Unfit:
+        except OutOfBounds:
             if field.required or field.default is msgspec.NODEFAULT:
                 raise
             fit = field.default
@@ -123,7 +123,7 @@ def _limits(type_: Type) -> tuple[Type, Limits]:
 
 
 def _fit(type_: Type, limits: Limits, *, required: bool = False) -> Fit:
-    """What makes a value of the type fit; it raises Unfit."""
+    """What makes a value of the type fit; it raises OutOfBounds."""
     match type_:
         case UnionType(types=(inner, NoneType())):
             fit = _fit(*_limits(inner))
@@ -146,7 +146,7 @@ def _fit(type_: Type, limits: Limits, *, required: bool = False) -> Fit:
 def _never_none(fit: Fit) -> Fit:
     def never_none(value: Any) -> Any:
         if value is None:
-            raise Unfit
+            raise OutOfBounds
         return fit(value)
 
     return never_none
@@ -163,12 +163,12 @@ def _text(limits: Limits) -> Fit:
     def text(value: str) -> str:
         if most is not None and len(value) > most:
             if limits.get(WHOLE):
-                raise Unfit
+                raise OutOfBounds
             value = f"{value[: most - 3]}..."
         if len(value) < least or not pattern.fullmatch(value):
-            raise Unfit
+            raise OutOfBounds
         if allowed is not None and value not in allowed:
-            raise Unfit
+            raise OutOfBounds
         return value
 
     return text
@@ -201,5 +201,5 @@ def _items(fit: Fit, limits: Limits, key_of: Fit | None) -> Fit:
 
 def _those_that_fit(fit: Fit, values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        with suppress(Unfit):
+        with suppress(OutOfBounds):
             yield fit(value)

@@ -131,7 +131,13 @@ def test_what_only_one_controller_waits_for_does_not_overwrite_what_another_has_
     begun = ReleaseProgress(
         step=ReleaseStep.INTENT, reason=Reason.WORKLOAD_ENDED, claim_uid="uid-slice"
     )
-    told = Condition(type="Released", status="False", reason=before, message="as told")
+    told = Condition(
+        type="Released",
+        status="False",
+        last_transition_time=NOW,
+        reason=before,
+        message="as told",
+    )
     made = reservation(
         status=replace(
             RECORDED,
