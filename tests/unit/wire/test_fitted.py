@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ from claimctl.wire.reservations import (
     DowngradePlanStatus,
     ForceDeletedPod,
 )
+from claimctl.wire.times import EARLIEST, LATEST
 from claimctl.wire.workload_kinds import WorkloadKindStatus
 from tests.support.crds import definitions
 
@@ -52,8 +53,8 @@ TEXTS = st.one_of(
 )
 TIMES = st.sampled_from(
     [
-        datetime.min.replace(tzinfo=UTC),
-        datetime.max.replace(tzinfo=UTC),
+        EARLIEST,
+        LATEST - timedelta(microseconds=1),
         datetime(2026, 1, 1, tzinfo=UTC),
     ]
 )
