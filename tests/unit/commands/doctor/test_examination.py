@@ -79,7 +79,7 @@ async def test_a_user_without_any_right_still_gets_a_line_for_every_check() -> N
     found = await diagnosed(made)
     assert problems(found) == []
     assert {each.check for each in found} == CHECKS
-    assert "you may not list Leases" in the(found, "controller").message
+    assert "you may not read Leases" in the(found, "controller").message
     hint = "you may not list resourceclaims in all namespaces (-n NAME checks one namespace)"
     assert hint in the(found, "orphans").message
 
