@@ -4,9 +4,9 @@ A watch of all Leases would bring 100 events a second in a cluster of 1,000 node
 nodes of ghosts are read, and a node with none costs nothing.
 
 A node has to be read within the rhythm of its renewals, or the wait of its ghosts begins anew. So
-there is an order for when many nodes are due. Nodes that live come before silent ones. Then those
-come on which a namespace waits that waits on few nodes: whoever has ghosts on all nodes delays no
-other namespace. Then those that are watched for the longest time, until their ghosts have ended.
+there is an order for when many nodes are due. Nodes that live come before silent ones. Among those,
+the nodes of namespaces with few such nodes come first: a namespace with ghosts on all nodes delays
+no other namespace. Then those that are watched for the longest time, until their ghosts have ended.
 """
 
 from __future__ import annotations

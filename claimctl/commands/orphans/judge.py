@@ -115,7 +115,7 @@ class _Entries:
     orphaned: tuple[Reference, ...] = ()
     """Claimctl's own references without a reservation."""
     unproven: tuple[Reference, ...] = ()
-    """References that managedFields alone call claimctl's."""
+    """References of which only managedFields say that claimctl wrote them."""
     dangling: tuple[Reference, ...] = ()
     held: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
@@ -154,8 +154,10 @@ def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
 
 
 def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
-    """The workload references that managedFields alone call claimctl's: their objects exist, and
-    whoever may update the claim may write its managedFields."""
+    """The workload references of which only managedFields say that claimctl wrote them.
+
+    Their objects exist. Every user who may update the claim may write its managedFields.
+    """
     return () if scanned.reserved else _Entries.of(scanned).unproven
 
 
@@ -281,10 +283,10 @@ def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]
 
 
 def unproven_text(holds: Iterable[Reference]) -> str:
-    """What an administrator should know of holds that managedFields alone call claimctl's."""
+    """What an administrator should know of ``unproven_holds``."""
     return (
-        f"managedFields alone call {_names(holds)} claimctl's, and whoever may update the claim "
-        "may write them: if no other client holds it, add --believe-managed-fields"
+        f"managedFields alone call {_names(holds)} claimctl's, and every user who may update the "
+        "claim may write them: if no other client holds it, add --believe-managed-fields"
     )
 
 

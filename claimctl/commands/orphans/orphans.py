@@ -22,7 +22,7 @@ BelievingOption = Annotated[
     switch(
         "--believe-managed-fields",
         "Count a hold whose workload exists as claimctl's if the claim's managedFields say so. "
-        "Whoever may update a claim may write them.",
+        "Every user who may update a claim may write them.",
     ),
 ]
 

@@ -1,9 +1,9 @@
 """Chains of controllers: from a pod up to its workload, also through other pods.
 
 Owners do not change, except that garbage collection or a user orphans an object. So an owner that
-was read once is remembered, by the whole reference to the object that it owns: whoever makes a pod
-writes any UID into it, also that of an object in another namespace. Owners of owners that no cache
-shows are read one by one (``Climber``).
+was read once is remembered. The key is the whole reference to the owned object, not its UID alone:
+a user can write any UID into a pod, also the UID of an object in another namespace. Owners of
+owners that no cache shows are read one by one (``Climber``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Chains:
     def note(self, pod: Pod, owners: Iterable[OwnerReference]) -> None:
         """Note which claims the owners use through the pod. ``above`` gives the owners.
 
-        Of an owner, one name more is noted than it may have reservations, so that this is told.
+        The list of an owner ends one name beyond the limit of reservations, which shows that the
+        limit is exceeded.
         """
         names = names_in(pod.spec.resource_claims)
         for owner in (owner_in(pod.metadata.namespace, reference) for reference in owners):

@@ -40,9 +40,11 @@ SWEEP_SECONDS = 60.0
 REMEMBERED_UIDS = 50_000
 """How many UIDs are remembered of pods that were done before they vanished."""
 MOST_APART = 100
-"""How many ghosts of a claim are told apart (see ``reservation.users.several``)."""
+"""Up to so many ghosts of a claim stay separate. Then those of one boot of a node become one ghost
+(``reservation.users.several``)."""
 MOST_IN_NAMESPACE = 5_000
-"""How many ghosts of a namespace are told apart by their claims."""
+"""Up to so many ghosts of a namespace count for their own claims. Further ones count for all claims
+of the namespace."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 
