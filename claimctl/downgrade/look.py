@@ -28,6 +28,7 @@ from claimctl.kube.client import Client
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.coordination import Event
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
 from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODGROUPS, RESOURCECLAIMS
@@ -58,7 +59,7 @@ async def look(
     gathering.add_unreadable(seen.unreadable)
     if gathering.waiting:
         events = await list_if_allowed(client, EVENTS, field_selector=f"reason={PREPARE_FAILED}")
-        gathering.add_refused({event.regarding.uid for event in events.items})
+        gathering.add_refused(events.items)
     upgrades = plan is not None and plan.spec.upgrade_to
     crosses = upgrades and client.served(PODGROUPS).version == OLD
     return Look(
@@ -128,9 +129,10 @@ class _Facts:
             command = f"kubectl get -n {namespace} resourceclaim {name} -o yaml"
             self.claims.append(ClaimStanding(namespace, name, unread.uid, *judged, command))
 
-    def add_refused(self, uids: Collection[str]) -> None:
-        for uid, pod in self.waiting.items():
-            if uid in uids:
+    def add_refused(self, events: Iterable[Event]) -> None:
+        for event in events:
+            pod = self.waiting.get(event.regarding.uid)
+            if pod is not None and event.is_about(pod.metadata):
                 node = pod.spec.node_name
                 name = f"{pod.metadata.namespace}/{pod.metadata.name}"
                 self.kubelets[node] = replace(self.kubelets[node], refused=name)

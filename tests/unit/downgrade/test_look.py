@@ -67,9 +67,22 @@ async def test_a_pod_that_its_kubelet_refused() -> None:
     assert found.kubelets["n1"].refused == "ml/waiting"
 
 
-async def _event(server: Server, pod: dict[str, str]) -> None:
+async def test_an_event_in_another_namespace_says_nothing_about_a_pod() -> None:
+    server = Server.started(NAMESPACE, "other")
+    server.claim()
+    waiting = server.pod("waiting")
+    status = {"status": {"phase": "Pending"}}
+    server.admin.patch("pods", NAMESPACE, "waiting", status, "status")
+    await _event(server, waiting, "other")
+    assert [one.refused for one in (await look(server.client, True)).kubelets.values()] == [""]
+    await _event(server, waiting)
+    assert (await look(server.client, True)).kubelets["n1"].refused == "ml/waiting"
+
+
+async def _event(server: Server, pod: dict[str, str], namespace: str = NAMESPACE) -> None:
+    """An Event about the pod. An API server takes no ``regarding`` of another namespace."""
     body = {
-        "metadata": {"name": f"{pod['name']}.1", "namespace": NAMESPACE},
+        "metadata": {"name": f"{pod['name']}.1", "namespace": namespace},
         "reason": PREPARE_FAILED,
         "type": "Warning",
         "action": "Starting",
@@ -78,12 +91,12 @@ async def _event(server: Server, pod: dict[str, str]) -> None:
         "reportingInstance": "n1",
         "regarding": {
             "kind": "Pod",
-            "namespace": NAMESPACE,
+            "namespace": namespace,
             "name": pod["name"],
             "uid": pod["uid"],
         },
     }
-    await server.client.create(EVENTS, body, NAMESPACE)
+    await server.client.create(EVENTS, body, namespace)
 
 
 async def test_a_claim_that_cannot_be_read_blocks() -> None:
