@@ -28,7 +28,6 @@ from claimctl.reservation.facts.references import (
     groups_in,
     is_pod,
     is_pod_group,
-    uids_written_by,
 )
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import may_freeze
@@ -283,7 +282,7 @@ class Snapshots:
         if recorded is None:
             claim = self._claim(reserved_key(reservation), findings)
         if claim is not None:
-            recorded = shown_reference(claim, reservation, uids_written_by(claim), resource)
+            recorded = shown_reference(claim, reservation, resource)
         return recorded.uid if recorded is not None else ""
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:

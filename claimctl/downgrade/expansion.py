@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.downgrade.pods import PodsOfClaims
+from claimctl.reservation.assessment.retention import recorded_reference
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
 from claimctl.reservation.facts.references import (
     LIMIT,
@@ -103,8 +104,8 @@ def unknown_references(
 
     Three kinds of references are known:
 
-    - claimctl's own: the status of a reservation records them. managedFields prove nothing, since
-      whoever may update the claim may write them;
+    - claimctl's own (``uids_on_record``). managedFields prove nothing, since whoever may update the
+      claim may write them;
     - the reference that the scheduler copied from ``spec.reservedFor``;
     - PodGroups: the scheduler and kube-controller-manager list them, and neither removes them
       once the feature gate is off.
@@ -351,11 +352,12 @@ def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[st
 def uids_on_record(
     claim: ResourceClaim, reservations: Iterable[ClaimReservation]
 ) -> frozenset[str]:
-    """UIDs of the references that statuses of reservations record for this claim (by its UID)."""
-    return frozenset(
-        reservation.status.reserved_for.uid
+    """UIDs of the references that claimctl listed in this claim for reservations."""
+    meta = claim.metadata
+    references = (
+        recorded_reference(claim, reservation)
         for reservation in reservations
-        if reservation.status.reserved_for is not None
-        and reservation.metadata.namespace == claim.metadata.namespace
-        and reservation.status.claim_uid == claim.metadata.uid
+        if reservation.metadata.namespace == meta.namespace
+        and reservation.spec.resource_claim_name == meta.name
     )
+    return frozenset(reference.uid for reference in references if reference is not None)

@@ -17,6 +17,7 @@ from claimctl.reschedule.plan.published import DeviceId
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.devices import DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reservation.assessment.retention import recorded_reference
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
 from claimctl.reservation.facts.references import (
     is_pod,
@@ -102,8 +103,7 @@ class KnownClaim:
         """Those that the controller does not remove: no ClaimReservation has them on record."""
         own: set[str] = set()
         for reservation in self.reservations:
-            recorded = reservation.status.reserved_for
-            if recorded and reservation.status.claim_uid == self.uid:
+            if (recorded := recorded_reference(self.claim, reservation)) is not None:
                 own |= {recorded.uid}
         if self.claim.spec.reserved_for is not None and self.reservations:
             own |= {self.claim.spec.reserved_for.uid}

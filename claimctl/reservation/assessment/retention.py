@@ -8,7 +8,7 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_tombstone
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_tombstone, uids_written_by
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
@@ -64,15 +64,10 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
     """
-    claim, status = snapshot.claim, held.reservation.status
-    meta, workload = held.reservation.metadata, held.workload
+    claim, meta, workload = snapshot.claim, held.reservation.metadata, held.workload
     assert claim is not None
     # 1. Which reference was reserved for the reservation, and which is its present one?
-    recorded = status.reserved_for if status.claim_uid == claim.metadata.uid else None
-    # if claimctl was killed before it wrote the status, the claim itself shows the reference
-    recorded = recorded or shown_reference(
-        claim, held.reservation, snapshot.written_uids, held.resource
-    )
+    recorded = recorded_reference(claim, held.reservation, held.resource)
     reference = recorded
     if held.resource and workload.exists:
         reference = held.reference
@@ -135,19 +130,37 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     return replace(decision, blocker=replace(decision.blocker, message=message))
 
 
+def recorded_reference(
+    claim: ResourceClaim, reservation: ClaimReservation, resource: str = ""
+) -> Reference | None:
+    """The reference that claimctl listed in this claim for the reservation, if it did.
+
+    A reservation's status records it, for a claim of one UID. The status is written a moment after
+    the list. Until then, the entry counts that the reservation names as its workload, if
+    managedFields say that claimctl wrote it. managedFields alone prove nothing.
+
+    Args:
+        resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
+    """
+    status = reservation.status
+    if status.reserved_for is not None and status.claim_uid == claim.metadata.uid:
+        return status.reserved_for
+    return shown_reference(claim, reservation, resource)
+
+
 def shown_reference(
-    claim: ResourceClaim, reservation: ClaimReservation, written: frozenset[str], resource: str = ""
+    claim: ResourceClaim, reservation: ClaimReservation, resource: str = ""
 ) -> Reference | None:
     """The listed reference that claimctl wrote for the reservation, by managedFields or spec.
 
     Args:
-        written: UIDs of the entries that claimctl wrote.
         resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
     """
     ref, created_for = reservation.spec.workload_ref, claim.spec.reserved_for
     resource = resource or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
     if not resource:
         return None
+    written = uids_written_by(claim)
     named = (
         listed
         for listed in claim.status.reserved_for

@@ -33,7 +33,12 @@ from claimctl.wire.meta import (
     OwnerReference,
 )
 from claimctl.wire.pods import Pod, PodResourceClaim, PodSchedulingGroup, PodSpec, PodStatus
-from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.reservations import (
+    ClaimReservation,
+    ClaimReservationSpec,
+    ClaimReservationStatus,
+    WorkloadRef,
+)
 
 TRAIN = Reference(api_group="apps", resource="deployments", name="train", uid="d-1")
 GROUP = Reference(api_group="scheduling.k8s.io", resource="podgroups", name="gang", uid="g-1")
@@ -237,9 +242,34 @@ def test_a_record_counts_for_the_claim_it_was_made_on(
     status: dict[str, Any], expected: set[str]
 ) -> None:
     one = ClaimReservation(
-        metadata=ObjectMeta(namespace="ml"), status=ClaimReservationStatus(**status)
+        metadata=ObjectMeta(namespace="ml"),
+        spec=ClaimReservationSpec(resource_claim_name="slice"),
+        status=ClaimReservationStatus(**status),
     )
     assert uids_on_record(claim(TRAIN), [one]) == expected
+
+
+@pytest.mark.parametrize(
+    ("claim_name", "workload", "writer", "expected"),
+    [
+        pytest.param("slice", "train", "claimctl", {"d-1"}, id="named and written"),
+        pytest.param("slice", "train", "other", set(), id="written by another client"),
+        pytest.param("slice", "serve", "claimctl", set(), id="another workload"),
+        pytest.param("other", "train", "claimctl", set(), id="another claim"),
+    ],
+)
+def test_a_reference_is_claimctls_own_before_the_status_records_it(
+    claim_name: str, workload: str, writer: str, expected: set[str]
+) -> None:
+    fields = b'{"f:status":{"f:reservedFor":{"k:{\\"uid\\":\\"d-1\\"}":{}}}}'
+    entry = ManagedFieldsEntry(manager=writer, subresource="status", fields_v1=Raw(fields))
+    held = claim(TRAIN, created_for=None, managed_fields=(entry,))
+    spec = ClaimReservationSpec(
+        resource_claim_name=claim_name,
+        workload_ref=WorkloadRef(api_group="apps", kind="Deployment", name=workload),
+    )
+    one = ClaimReservation(metadata=ObjectMeta(namespace="ml"), spec=spec)
+    assert uids_on_record(held, [one]) == expected
 
 
 def test_a_hold_of_somebody_else_is_named_and_left_also_where_any_pod_may_use_the_claim() -> None:
