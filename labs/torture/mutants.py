@@ -168,10 +168,10 @@ MUTANTS = (
         "claimctl.kube.informer",
         "Informer._follow",
         """
-        self._page_size = PAGE if self._version else 0
+        self._page_size = _FIRST_PAGE if self._version else 0
         self._version = ""
         """,
-        "self._page_size = PAGE if self._version else 0",
+        "self._page_size = _FIRST_PAGE if self._version else 0",
     ),
     Mutant(
         "let a reservation go before its release",

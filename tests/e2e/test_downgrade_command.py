@@ -252,7 +252,7 @@ async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
             "Refused",
             "UnknownReference",
         )
-        assert "held by virtualmachines/vm, which is not" in record["message"]
+        assert "held by virtualmachines/vm, which no ClaimReservation records" in record["message"]
         assert record["replacedReferences"] == []
     (record,) = again.document["claims"]
     assert (again.code, record["state"]) == (0, "Expanded")

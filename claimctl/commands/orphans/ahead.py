@@ -18,12 +18,12 @@ from claimctl.downgrade.expansion import left_ahead
 from claimctl.reservation.facts.decision import Blocker, WriteList
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import guard
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.blockers import longest_binding_left
 from claimctl.text import counted, listed
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import TOMBSTONE_GROUP as GROUP
 
 
 def left_behind(claim: ResourceClaim, pods: Consumers) -> tuple[Pod, ...]:
@@ -42,11 +42,6 @@ def complaint(left: tuple[Pod, ...]) -> str:
         f"lists {pods} for claimctl, which does not hold the claim any more: {names}; their "
         "entries may keep the devices where no pod can use them"
     )
-
-
-def guard(claim: ResourceClaim) -> Reference:
-    meta = claim.metadata
-    return Reference(api_group=GROUP, resource="guards", name=meta.name, uid=meta.uid)
 
 
 def is_guarded(claim: ResourceClaim) -> bool:

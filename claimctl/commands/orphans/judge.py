@@ -30,6 +30,7 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     describe,
+    guard,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -131,7 +132,7 @@ class _Entries:
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
-            guards=tuple(entry for entry in listed if entry == ahead.guard(scanned.claim)),
+            guards=tuple(entry for entry in listed if entry == guard(scanned.claim)),
             **{name: tuple(references) for name, references in holders.items()},
         )
 
@@ -147,9 +148,9 @@ def _kind(state: OwnerState, *, own: bool, believing: bool) -> str:
 
 def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
     """The entries that are no pod, no tombstone and no guard."""
-    guard = ahead.guard(claim)
+    own_guard = guard(claim)
     return tuple(
-        entry for entry in claim.status.reserved_for if is_workload(entry) and entry != guard
+        entry for entry in claim.status.reserved_for if is_workload(entry) and entry != own_guard
     )
 
 

@@ -340,16 +340,6 @@ async def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_bef
     assert dict(found.ages) == {"uid-early": 5.0}
 
 
-def test_a_node_is_known_by_the_last_boot_it_showed() -> None:
-    boots = BootIds()
-    assert not boots.observe(node(boot="boot-1"))
-    assert not boots.observe(node(boot="boot-1"))
-    assert not boots.observe(node(boot=""))
-    assert boots.of("node-0") == "boot-1"
-    assert boots.observe(node(boot="boot-2"))
-    assert boots.of("nosuch") == ""
-
-
 def test_a_listed_pod_that_the_cache_never_showed_counts_from_the_list_that_lacks_it() -> None:
     """The cache was late: the pod may have run until then."""
     clock = HandClock()
