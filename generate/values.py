@@ -13,7 +13,11 @@ from generate.chart import CHART
 Name = Annotated[str, Field(pattern=r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 Objects = list[dict[str, Any]]
 LimitKey = Literal[
-    "maxIdleTimeoutSeconds", "maxForceDeletedPodGraceSeconds", "retentionPolicies", "contact"
+    "maxIdleTimeoutSeconds",
+    "maxForceDeletedPodGraceSeconds",
+    "minForceDeletedPodGraceSeconds",
+    "retentionPolicies",
+    "contact",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -39,6 +40,8 @@ class Settings(BaseModel):
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
+    max_seconds_without_pods: float = Field(default=inf, gt=0)
+    """For how long a claim may be held while no pod uses it; infinite means without a limit."""
     one_pod_drivers: frozenset[str] = frozenset()
     """Drivers that want one pod in a claim's list, besides those that claimctl knows."""
     list_ahead: bool = True
@@ -88,6 +91,7 @@ class Settings(BaseModel):
             kcm_looks_at_claims=version >= FROM_1_34,
             kcm_lists_finished_pods=version < FROM_1_38,
             dead_reference_seconds=self.dead_reference_seconds,
+            max_seconds_without_pods=self.max_seconds_without_pods,
             one_pod_drivers=Rules().one_pod_drivers | self.one_pod_drivers,
             list_ahead=self.list_ahead,
             crowd=self.crowd,

@@ -210,6 +210,7 @@ class Snapshots:
             idle_age=memories.recorded.idle_age(reservation),
             idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),
+            since_use=memories.recorded.since_use(reservation),
             requests_met=memories.requests_met(reserved_key(reservation), meta),
         )
         if meta.deleting:

@@ -200,3 +200,29 @@ def _deallocates(revision: Any) -> bool:
 
 async def _writes(stage: Stage) -> int:
     return sum(each.plural == "resourceclaims" for each in await stage.site.history())
+
+
+async def test_a_reservation_that_names_itself_holds_for_no_longer_than_the_cluster_allows(
+    new_stage: NewStage,
+) -> None:
+    async with new_stage(HOLD_136) as stage:
+        await stage.started(max_seconds_without_pods=60.0)
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+        await stage.until_running(1)
+        body = manifests.reservation("own", reallocateTimeoutSeconds=None)
+        body["spec"]["workloadRef"] = {
+            "apiGroup": "claimctl.io",
+            "kind": "ClaimReservation",
+            "name": "own",
+        }
+        await stage.create(CLAIMRESERVATIONS, body)
+        await stage.until_condition("Reserved", "True", "Reserved", name="own")
+        await stage.quiet(120)
+        assert await stage.allocated()
+        await stage.delete(DEPLOYMENTS, "train")
+        await stage.until_running(0)
+        await stage.quiet(40)
+        assert await stage.allocated()
+        await stage.until_released()
+        await stage.until_condition("Released", "True", "UnusedTooLong", name="own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -110,6 +111,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             check=driver_names,
         ),
     ] = None,
+    max_seconds_without_pods: Annotated[
+        float | None,
+        duration_option(
+            "--max-seconds-without-pods",
+            "For how long a claim may be held while no pod uses it, whatever its ClaimReservation "
+            "says. Then it is released. [default: without a limit]",
+            least=1,
+            most=10 * 365 * 86_400,
+        ),
+    ] = None,
     list_ahead: Annotated[
         bool,
         typer.Option(
@@ -201,6 +212,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             dialect=dialect,
             known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
             one_pod_drivers=frozenset(one_pod_driver or ()),
+            max_seconds_without_pods=max_seconds_without_pods or inf,
             list_ahead=list_ahead,
             checkpoint=checkpoint,
             allow_template_injection=allow_template_injection,

@@ -475,14 +475,15 @@ class RecordedTimes:
         """Seconds since ``idleSince``, or since the claim was last seen in use if that is less.
         None if ``idleSince`` is not set, or was not seen to appear."""
         age = self._age(reservation, "idle")
-        return None if age is None else min(age, self._since_use(reservation))
+        return None if age is None else min(age, self.since_use(reservation))
 
     def idle_outdated(self, reservation: ClaimReservation) -> bool:
         """Whether the claim was seen in use after ``idleSince``, and no status records this."""
         age = self._age(reservation, "idle") or 0.0
-        return age - self._since_use(reservation) > OUT_OF_STEP_SECONDS
+        return age - self.since_use(reservation) > OUT_OF_STEP_SECONDS
 
-    def _since_use(self, reservation: ClaimReservation) -> float:
+    def since_use(self, reservation: ClaimReservation) -> float:
+        """Seconds since a pod was seen that used the claim or was about to; infinite if none was."""
         name = reservation.spec.resource_claim_name
         used = self._used.get(ClaimKey(reservation.metadata.namespace, name))
         return inf if used is None else self._clock.monotonic() - used

@@ -59,11 +59,31 @@ class RetentionDecision:
 
 
 def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> RetentionDecision:
-    """What the reservation asks for. The claim exists and the workload's state is confirmed.
+    """What the reservation asks for, within the limit of the cluster. The claim exists and the
+    workload's state is confirmed.
 
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
     """
+    wanted, unused = _as_asked(snapshot, held, groups), snapshot.unused_since
+    limit = snapshot.rules.max_seconds_without_pods
+    if wanted.action is not Action.HOLD or unused is None or limit == inf:
+        return wanted
+    assert wanted.blocker is not None
+    # The limit measures the effect: no spec, no kind of workload and no unreadable object gets
+    # round it. A status that still counts consumers does not say yet when the last one went.
+    status, created = held.reservation.status, held.reservation.metadata.creation_timestamp
+    since = max(unused, created) if created is not None else unused
+    age = min((snapshot.now - since).total_seconds(), held.since_use)
+    untold = status.consumers and not snapshot.consumers.count
+    left = limit - (0.0 if untold else age)
+    if left <= 0 or has_begun(snapshot, held, Reason.UNUSED_TOO_LONG):
+        return wanted.release(Reason.UNUSED_TOO_LONG)
+    after = left if wanted.blocker.after is None else min(left, wanted.blocker.after)
+    return replace(wanted, blocker=replace(wanted.blocker, after=after))
+
+
+def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> RetentionDecision:
     claim, meta, workload = snapshot.claim, held.reservation.metadata, held.workload
     assert claim is not None
     # 1. Which reference was reserved for the reservation, and which is its present one?

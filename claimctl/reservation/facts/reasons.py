@@ -37,6 +37,7 @@ class Reason(StrEnum):
     WORKLOAD_ENDED = "WorkloadEnded"
     IDLE = "Idle"
     REALLOCATED = "Reallocated"
+    UNUSED_TOO_LONG = "UnusedTooLong"
     WITHDRAWN = "Withdrawn"
     RELEASE_REQUESTED = "ReleaseRequested"
     CLAIM_DELETED = "ClaimDeleted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import inf
 
@@ -44,6 +44,7 @@ from claimctl.wire.unreadable import Unreadable
 
 STUCK_SECONDS = 10.0
 """After so many seconds, no pod of those that wait for the claim is about to be bound."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 CLOCK_SKEW = timedelta(seconds=60)
 """Clocks of different machines agree to within this time."""
 
@@ -86,6 +87,8 @@ class Rules:
     """Drivers that refuse to prepare a claim whose list has more than one pod's entry."""
     refusing_drivers: frozenset[str] = frozenset()
     """Drivers that did not start a pod beside a hold, as this process saw."""
+    max_seconds_without_pods: float = inf
+    """For how long a claim may be held while no pod uses it, whatever holds it."""
     status_seconds: float = 10.0
     """Minimum seconds between status writes that only update counters."""
     fight_limit: int = 3
@@ -141,6 +144,8 @@ class Held:
     """Whether this process saw the claim in use after idleSince, which no status records."""
     unused_age: float | None = None
     """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
+    since_use: float = inf
+    """Seconds since this process last saw a pod that used the claim, or was about to."""
     requests_met: tuple[str, ...] = ()
     """The annotations that asked for a release, and after which this process saw the claim
     deallocated."""
@@ -375,13 +380,19 @@ class Snapshot:
 
         The scheduler frees an unused claim at once for a pod that finds no node with it, for
         whatever reason. A hold forbids that.
+        """
+        unused, stuck = self.unused_since, self.consumers.stuck
+        return max(min(stuck.values()), unused) if stuck and unused is not None else None
+
+    @cached_property
+    def unused_since(self) -> datetime | None:
+        """The time since which no pod has used the allocated claim; None if one uses it.
 
         The time is not before the last consumer went, and not before the claim was allocated. An
         allocation that has no time yet is new: the pod for which it was made is about to be bound.
         A time that a wrong clock wrote does not count.
         """
-        pods = self.consumers
-        if not self.allocated or pods.bound or not pods.stuck:
+        if not self.allocated or self.consumers.bound:
             return None
         allocation = self.claim.status.allocation if self.claim else None
         given = allocation.allocation_timestamp if allocation else None
@@ -394,8 +405,7 @@ class Snapshot:
             for held, status in zip(self.reservations, statuses, strict=True)
         ]
         times = [*filter(None, used), *(list(filter(None, allocated)) or [self.now])]
-        plausible = (time for time in times if time - self.now < CLOCK_SKEW)
-        return max([min(pods.stuck.values()), *plausible])
+        return max((time for time in times if time - self.now < CLOCK_SKEW), default=_NEVER)
 
     @cached_property
     def node_missing(self) -> bool:

@@ -65,6 +65,7 @@ _ADVICE = {
     Reason.RELEASING: "ResourceClaim {claim} is being released",
     Reason.IDLE: "{workload} wanted no pods for idleTimeoutSeconds",
     Reason.REALLOCATED: "no pod could use the devices where they are, so they were given up",
+    Reason.UNUSED_TOO_LONG: "no pod has used the claim for as long as this cluster allows",
     Reason.WITHDRAWN: "the ClaimReservation was deleted",
     Reason.RELEASE_REQUESTED: "a user asked for the release",
     Reason.HELD: "the claim is held",

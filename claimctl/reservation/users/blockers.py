@@ -50,6 +50,7 @@ PENDING_PODS_GIVE_WAY = frozenset(
     {
         Reason.REALLOCATED,
         Reason.HOLD_YIELDED,
+        Reason.UNUSED_TOO_LONG,
         Reason.WITHDRAWN,
         Reason.CLAIM_DELETED,
         Reason.WORKLOAD_RECREATED,

@@ -16,6 +16,7 @@ from generate.values import LimitKey
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 LIMITS = {"maxIdleTimeoutSeconds": "3600", "maxForceDeletedPodGraceSeconds": "600"}
+LEAST = {"minForceDeletedPodGraceSeconds": "30"}
 DEFAULTS = {"idleTimeoutSeconds": 60, "retentionPolicy": "WhileRunning"}
 
 
@@ -41,13 +42,20 @@ def answers(policy: Json, names: Json, given: Json) -> list[str]:
     ]
 
 
+def reservation(given: Json) -> Json:
+    """A ClaimReservation; the entry ``ended`` of ``given`` becomes its annotation."""
+    spec = dict(given)
+    annotations = {"claimctl.io/ended-pods": spec.pop("ended")} if "ended" in spec else {}
+    return {"metadata": {"annotations": annotations}, "spec": DEFAULTS | spec}
+
+
 def refused(
     limits: Json, spec: Json, old: Json | None = None, *, exempt: bool = False
 ) -> list[str]:
     names = {
         "params": {"data": limits} if limits else {},
-        "object": {"spec": DEFAULTS | spec},
-        "oldObject": {"spec": DEFAULTS | old} if old is not None else None,
+        "object": reservation(spec),
+        "oldObject": reservation(old) if old is not None else None,
     }
     policy = document("ValidatingAdmissionPolicy")
     return answers(policy, names, {"mayExceed": exempt})
@@ -63,6 +71,17 @@ CASES: list[tuple[Json, Json, Json | None, int]] = [
     (LIMITS, {"idleTimeoutSeconds": 7201}, {"idleTimeoutSeconds": 7200}, 1),
     (LIMITS, {"forceDeletedPodGraceSeconds": 900}, {"forceDeletedPodGraceSeconds": 901}, 0),
     (LIMITS, {"forceDeletedPodGraceSeconds": 901}, {"forceDeletedPodGraceSeconds": None}, 1),
+    (LEAST, {}, None, 0),
+    (LEAST, {"forceDeletedPodGraceSeconds": None}, None, 0),
+    (LEAST, {"forceDeletedPodGraceSeconds": 29}, None, 1),
+    (LEAST, {"forceDeletedPodGraceSeconds": 30}, None, 0),
+    (LEAST, {"forceDeletedPodGraceSeconds": 29}, {}, 1),
+    (LEAST, {"forceDeletedPodGraceSeconds": 5}, {"forceDeletedPodGraceSeconds": 5}, 0),
+    (LEAST, {"forceDeletedPodGraceSeconds": 4}, {"forceDeletedPodGraceSeconds": 5}, 1),
+    (LEAST, {"ended": "uid-a"}, {}, 1),
+    (LEAST, {"ended": "uid-a"}, {"ended": "uid-a"}, 0),
+    (LEAST, {}, {"ended": "uid-a"}, 0),
+    (LIMITS, {"ended": "uid-a"}, {}, 0),
     ({"retentionPolicies": "WhileRunning"}, {"retentionPolicy": "Manual"}, None, 1),
     ({"retentionPolicies": "Manual , Persistent"}, {"retentionPolicy": "Persistent"}, None, 0),
     (
@@ -105,6 +124,7 @@ def test_a_refusal_says_what_is_allowed_and_whom_to_ask() -> None:
         ({"maxIdleTimeout": "60"}, "unknown key"),
         ({"maxIdleTimeoutSeconds": "1h"}, "whole numbers"),
         ({"maxForceDeletedPodGraceSeconds": "-1"}, "whole numbers"),
+        ({"minForceDeletedPodGraceSeconds": "x"}, "whole numbers"),
         ({"retentionPolicies": "WhileRunning,"}, "must name some of"),
     ],
 )
