@@ -38,6 +38,7 @@ CONTROLLER = {"kind": "ServiceAccount", "name": "claimctl-controller", "namespac
 LIMITS = {
     "maxIdleTimeoutSeconds": "3600",
     "maxForceDeletedPodGraceSeconds": "600",
+    "minForceDeletedPodGraceSeconds": "30",
     "retentionPolicies": "WhileRunning, Persistent",
     "contact": "gpu-admins@example.com",
 }
@@ -113,6 +114,7 @@ async def test_each_limit_refuses_what_exceeds_it_and_says_whom_to_ask(tmp_path:
         above: tuple[tuple[Json, str], ...] = (
             ({"idleTimeoutSeconds": 3601}, "idleTimeoutSeconds is 3601, and the limit"),
             ({"forceDeletedPodGraceSeconds": 601}, "forceDeletedPodGraceSeconds is 601, and"),
+            ({"forceDeletedPodGraceSeconds": 29}, "forceDeletedPodGraceSeconds is 29, and"),
             ({"retentionPolicy": "Manual"}, "Manual, and this cluster allows only WhileRunning, P"),
         )
         for spec, words in above:

@@ -483,7 +483,7 @@ class RecordedTimes:
         return age - self.since_use(reservation) > OUT_OF_STEP_SECONDS
 
     def since_use(self, reservation: ClaimReservation) -> float:
-        """Seconds since a pod was seen that used the claim or was about to; infinite if none was."""
+        """Seconds since a pod was seen that used the claim, or soon would; infinite if none was."""
         name = reservation.spec.resource_claim_name
         used = self._used.get(ClaimKey(reservation.metadata.namespace, name))
         return inf if used is None else self._clock.monotonic() - used
