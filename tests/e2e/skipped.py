@@ -57,6 +57,13 @@ SKIPPED = (
         ),
     ),
     Skipped(
+        "the embedded cluster serves texts that a real server refuses",
+        (
+            "test_no_command_obeys_a_text_of_a_tenant",
+            "test_no_text_of_a_kubeconfig_is_obeyed",
+        ),
+    ),
+    Skipped(
         "the node lifecycle controller gives a node and its pods up after six minutes",
         ("test_pods_whose_devices_cannot_be_reached_get_others[lost]",),
     ),
