@@ -7,11 +7,13 @@ controller. So the binding says which namespace is meant, and everything elsewhe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden
+from claimctl.kube.errors import ApiError, Forbidden
 from claimctl.live_objects import is_held
+from claimctl.wire.access_reviews import OWN_IDENTITY
 from claimctl.wire.base import Wire
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import ObjectHeader
@@ -35,6 +37,7 @@ class ClusterRoleBinding(ObjectHeader, frozen=True, kw_only=True):
     subjects: tuple[BoundSubject, ...] = ()
 
 
+_CONTROLLER = re.compile("system:serviceaccount:([^:]+):claimctl-controller")
 _BINDINGS = kind_of("rbac.authorization.k8s.io/v1", ClusterRoleBinding, namespaced=False)
 
 
@@ -49,12 +52,18 @@ class Address:
 
 
 async def find_address(client: Client, namespace: str = INSTALLED) -> Address:
-    """The address that the ClusterRoleBinding names; else the given namespace is assumed."""
+    """The address that the ClusterRoleBinding names; else the given namespace is assumed.
+
+    The controller itself may not read its binding. Where a caller has the name of its
+    ServiceAccount, as in ``helm test``, the caller's namespace is assumed.
+    """
     for name in BINDINGS:
         try:
             binding = await client.find(_BINDINGS, name)
         except Forbidden:
-            return Address(namespace, assumed=f"you may not read the ClusterRoleBinding {name}")
+            why = f"you may not read the ClusterRoleBinding {name}"
+            own = _CONTROLLER.fullmatch(await own_name(client))
+            return Address(own[1] if own else namespace, assumed=why)
         subjects = binding.subjects if binding is not None else ()
         accounts = [subject for subject in subjects if subject.kind == "ServiceAccount"]
         if accounts:
@@ -62,6 +71,15 @@ async def find_address(client: Client, namespace: str = INSTALLED) -> Address:
             account = (here or accounts)[0]
             return Address(account.namespace, account.name)
     return Address(namespace, assumed=f"there is no ClusterRoleBinding {BINDINGS[0]}")
+
+
+async def own_name(client: Client) -> str:
+    """The user name that the API server sees, by SelfSubjectReview; '' if it does not say."""
+    try:
+        review = await client.create(OWN_IDENTITY, {})
+    except ApiError:
+        return ""
+    return review.status.user_info.username
 
 
 async def controller_lease(client: Client, address: Address) -> Lease | None:

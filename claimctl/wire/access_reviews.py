@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from claimctl.wire.base import Wire
-from claimctl.wire.resources import Resource
+from claimctl.wire.resources import Resource, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +37,20 @@ class AccessReview(Wire, frozen=True, kw_only=True):
 
 _NAMES = "selfsubjectaccessreviews", "SelfSubjectAccessReview"
 OWN_ACCESS = Resource("authorization.k8s.io", "v1", *_NAMES, AccessReview, namespaced=False)
+
+
+class _UserInfo(Wire, frozen=True, kw_only=True):
+    username: str = ""
+
+
+class _IdentityStatus(Wire, frozen=True, kw_only=True):
+    user_info: _UserInfo = _UserInfo()
+
+
+class SelfSubjectReview(Wire, frozen=True, kw_only=True):
+    """The answer to the question who the caller is."""
+
+    status: _IdentityStatus = _IdentityStatus()
+
+
+OWN_IDENTITY = kind_of("authentication.k8s.io/v1", SelfSubjectReview, namespaced=False)

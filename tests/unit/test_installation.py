@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kube_in_process.storage.requests import Fault
+from kube_in_process.storage.requests import Actor, Fault
 
 from claimctl.commands.doctor.cluster_checks import CheckVerdict
 from claimctl.installation import Address, controller_runs, find_address
+from claimctl.kube.client import Client
 from claimctl.wire.coordination import micro_time
 from tests.support.builders import NOW
 from tests.support.claim_server import Server
@@ -74,6 +75,23 @@ async def test_without_the_right_to_read_the_binding_the_given_namespace_is_assu
     )
     why = "you may not read the ClusterRoleBinding claimctl-controller"
     assert await find_address(server.client, "mine") == Address("mine", assumed=why)
+
+
+@pytest.mark.parametrize(
+    ("user", "namespace"),
+    [
+        ("system:serviceaccount:gpus:claimctl-controller", "gpus"),
+        ("system:serviceaccount:team:default", "mine"),
+        ("alice", "mine"),
+    ],
+)
+async def test_the_controllers_own_account_finds_itself(user: str, namespace: str) -> None:
+    server = Server.started()
+    server.handler.fault = lambda point: (
+        Fault(status=403, reason="Forbidden") if point.plural == "clusterrolebindings" else None
+    )
+    client = Client(server.handler.transport(Actor(user)), server.clock)
+    assert (await find_address(client, "mine")).namespace == namespace
 
 
 @pytest.mark.parametrize(

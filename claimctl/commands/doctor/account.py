@@ -15,13 +15,13 @@ from claimctl.controller.preflight import wanted_rights
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
-from claimctl.kube.errors import ApiError, Forbidden
+from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import HasMetadata, ObjectHeader
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import DEPLOYMENTS, LEASES, WORKLOADS, Resource, kind_of, read_as
+from claimctl.wire.resources import DEPLOYMENTS, LEASES, WORKLOADS, Resource, read_as
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import CustomWorkload
 
@@ -181,30 +181,6 @@ async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
         "resourceAttributes": right.attributes(),
     }
     return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
-
-
-class UserInfo(Wire, frozen=True, kw_only=True):
-    username: str = ""
-
-
-class SelfSubjectReviewStatus(Wire, frozen=True, kw_only=True):
-    user_info: UserInfo = UserInfo()
-
-
-class SelfSubjectReview(Wire, frozen=True, kw_only=True):
-    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
-
-
-_IDENTITIES = kind_of("authentication.k8s.io/v1", SelfSubjectReview, namespaced=False)
-
-
-async def own_name(client: Client) -> str:
-    """The user name that the API server sees, by SelfSubjectReview; '' if it does not say."""
-    try:
-        review = await client.create(_IDENTITIES, {})
-    except ApiError:
-        return ""
-    return review.status.user_info.username
 
 
 async def kind_problems(

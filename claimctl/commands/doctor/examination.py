@@ -14,7 +14,6 @@ from claimctl.commands.doctor.account import (
     Installation,
     kind_problems,
     missing_rights_of,
-    own_name,
     read_installation,
 )
 from claimctl.commands.doctor.cluster_checks import (
@@ -29,7 +28,7 @@ from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
-from claimctl.installation import INSTALLED
+from claimctl.installation import INSTALLED, own_name
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery

@@ -9,10 +9,9 @@ from claimctl.commands.doctor.account import (
     ControllerAccount,
     deployments_of,
     missing_rights_of,
-    own_name,
 )
 from claimctl.commands.doctor.cluster_checks import CheckVerdict
-from claimctl.installation import Address
+from claimctl.installation import Address, own_name
 from claimctl.kube.errors import Forbidden
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, diagnosed, elected, the
