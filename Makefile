@@ -95,7 +95,7 @@ check-files: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m generate --check
 	$(BIN)/python -m generate.pictures --check
-	$(BIN)/mkdocs build --strict
+	$(BIN)/mkdocs build --strict -f packaging/mkdocs.yml
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
 # the modules of the tests are compiled once, and not by each worker
@@ -111,10 +111,10 @@ generate: $(STAMP) ## write crds/ from the structs, the chart from crds/, rbac/ 
 	$(BIN)/python -m generate.pictures
 
 krew: $(STAMP) ## write the archive and the manifest of the kubectl plugin to dist/ (URL=where the archive will be)
-	$(BIN)/python -m generate.krew --url "$(URL)"
+	$(BIN)/python -m release.krew --url "$(URL)"
 
 release: $(STAMP) ## write all files of a release to dist/, which is emptied (KEY= NAME= as for image, URL= as for krew)
-	$(BIN)/python -m generate.release --url "$(URL)" $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")
+	$(BIN)/python -m release --url "$(URL)" $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")
 
 image: $(STAMP) ## build the image of the controller without Docker, to dist/ (KEY=private.pem NAME=REPOSITORY:TAG)
 	$(BIN)/python -m image $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")
@@ -122,11 +122,11 @@ image: $(STAMP) ## build the image of the controller without Docker, to dist/ (K
 image-check: $(STAMP) ## build the image twice, compare, and run it on a read-only root
 	$(BIN)/python -m image.check
 
-image-lock: $(STAMP) ## pin the newest Debian packages of the image in debian-image.lock
+image-lock: $(STAMP) ## pin the newest Debian packages of the image in packaging/image/debian-image.lock
 	$(BIN)/python -m image.debian_lock
 
 docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
-	$(BIN)/mkdocs build --strict
+	$(BIN)/mkdocs build --strict -f packaging/mkdocs.yml
 
 install-real: $(STAMP) ## install claimctl on real servers in every way (KUBEBUILDER_ASSETS)
 	$(BIN)/python -m pytest -q -n 0 tests/chart -k "not embedded" $(ARGS)

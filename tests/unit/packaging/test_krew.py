@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from claimctl import __version__
-from generate.krew import ARCHIVE, MANIFEST, main
+from release.krew import ARCHIVE, MANIFEST, main
 
 WHEEL = f"claimctl-{__version__}-py3-none-any.whl"
 URL = "https://example.com/kubectl-claim.tar.gz"

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from generate.release import CHART, list_sums, pack_chart, replace_files
+from release.__main__ import CHART, list_sums, pack_chart, replace_files
 
 
 def test_the_packed_chart_has_the_files_of_the_chart() -> None:

@@ -28,7 +28,7 @@ def words(path: Path) -> int:
 
 def users_pages() -> dict[str, int]:
     """The words of each page that is not for developers, also of those outside the navigation."""
-    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    navigation = yaml.safe_load((ROOT / "packaging/mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     developers = {
         page
         for part in navigation

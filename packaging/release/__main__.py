@@ -1,4 +1,4 @@
-"""Everything that a release is made of, as files: ``python -m generate.release --help``."""
+"""Everything that a release is made of, as files: ``python -m release --help``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import krew
-from generate.archives import READABLE, pack
 from generate.wheels import WheelFailed, build_wheel
 from image.__main__ import FILES, NAME, write_image
 from image.problem import ImageProblem
 from image.signature import read_key, sign
+from release import krew
+from release.archives import READABLE, pack
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "claimctl"
 SUMS = "SHA256SUMS"
 
@@ -69,7 +69,7 @@ def replace_files(made: Path, dist: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m generate.release", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     parser.add_argument("--key", type=Path, help="a private key in PEM to sign with")
     parser.add_argument("--name", default=NAME, help="of the image: REPOSITORY:TAG")
     parser.add_argument("--url", default="", help="where the archive for krew will be")

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from claimctl import __version__
 from generate.image import dependencies
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = {
     Path("sbom/claimctl.cdx.json"): "requirements.lock",
     Path("sbom/claimctl-image.cdx.json"): "requirements-image.lock",

@@ -1,4 +1,4 @@
-"""krew's manifest and the archive that it installs: ``python -m generate.krew --url URL``.
+"""krew's manifest and the archive that it installs: ``python -m release.krew --url URL``.
 
 URL is where the archive will be, as for a release. Both files are written to ``dist``.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 import yaml
 
 from claimctl import __version__
-from generate.archives import EXECUTABLE, READABLE, pack
 from generate.wheels import build_wheel
+from release.archives import EXECUTABLE, READABLE, pack
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ARCHIVE, MANIFEST = "kubectl-claim.tar.gz", "claim.yaml"
 PROGRAM = "kubectl-claim"
 # the wheel comes along: nobody owns the name claimctl on an index of packages
@@ -96,7 +96,7 @@ def write(dist: Path, url: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m generate.krew", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m release.krew", description=__doc__)
     parser.add_argument("--url", required=True, help="where the archive will be")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="the folder to write to")
     options = parser.parse_args(arguments)

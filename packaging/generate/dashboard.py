@@ -332,7 +332,8 @@ def rendered() -> dict[Path, str]:
     }
     text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100)
     return {
-        FILE: "# Generated from generate/dashboard.py by `make generate`; do not edit.\n" + text
+        FILE: "# Generated from packaging/generate/dashboard.py by `make generate`; do not edit.\n"
+        + text
     }
 
 

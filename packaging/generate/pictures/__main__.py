@@ -11,7 +11,7 @@ from claimctl.commands.timeline import svg
 from claimctl.telemetry import logs
 from generate.pictures.story import play
 
-PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "held.svg"
+PICTURE = Path(__file__).parents[3] / "docs" / "pictures" / "held.svg"
 
 
 def drawn() -> str:

@@ -17,7 +17,7 @@ from image.provenance import Source
 from image.rootfs import USER, make_system
 from image.tree import make_file
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "requirements-image.lock"
 BUILD = ROOT / "requirements-build.lock"
 LOCKS = (debian_lock.LOCK, WHEELS, BUILD)

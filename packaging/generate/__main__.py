@@ -9,7 +9,7 @@ from pathlib import Path
 
 from generate import chart, crds, dashboard, man, reference, sbom, values
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 GENERATORS = (

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from image.problem import ImageProblem
 
-ROOT = Path(__file__).parents[1]
-LOCK = ROOT / "debian-image.lock"
+ROOT = Path(__file__).parents[2]
+LOCK = Path(__file__).with_name("debian-image.lock")
 ARCHITECTURE = "amd64"
 HEAD = "# The Debian 12 packages of the image. `make image-lock` renews them.\n"
 _LINE = re.compile(r"([a-z0-9][a-z0-9.+-]+)=(\S+) (amd64|all) sha256:([0-9a-f]{64})")
