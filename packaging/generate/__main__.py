@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, crds, dashboard, man, reference, sbom, values
+from generate import chart, crds, dashboard, reference, values
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +18,6 @@ GENERATORS = (
     chart.rendered,
     values.rendered,
     reference.rendered,
-    man.rendered,
-    sbom.rendered,
 )
 """In this order: the chart is made from files, and some of them are generated themselves."""
 

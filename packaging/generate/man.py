@@ -1,12 +1,11 @@
-"""The manual pages, from the commands: ``man/claimctl.1``, ``man/claimctl-get.1``, ...
+"""The manual pages, from the commands: ``claimctl.1``, ``claimctl-get.1``, ...
 
-The wheel carries them in ``share/man/man1``.
+The wheel of a release carries them in ``share/man/man1``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from claimctl import __version__
@@ -14,7 +13,6 @@ from claimctl.cli.access import connection_flags
 from claimctl.cli.main import build, examples_of, load
 from claimctl.cli.registry import COMMANDS, Command, Group
 
-FOLDER = Path("man")
 EXIT_CODES = (
     ("0", "Success."),
     ("1", "The cluster or a request failed."),
@@ -29,10 +27,10 @@ VARIABLES = (
 )
 
 
-def rendered() -> dict[Path, str]:
-    """The text of each page, by its path in the repository."""
-    pages = {FOLDER / f"{entry.page}.1": _command(entry) for entry in COMMANDS}
-    return {FOLDER / "claimctl.1": _program(), **pages}
+def pages() -> dict[str, str]:
+    """The text of each page, by its file name."""
+    commands = {f"{entry.page}.1": _command(entry) for entry in COMMANDS}
+    return {"claimctl.1": _program(), **commands}
 
 
 def _program() -> str:
@@ -78,7 +76,7 @@ def _command(entry: Command) -> str:
 
 
 def _head(name: str, what: str) -> Iterator[str]:
-    yield '.\\" Generated from the commands by `make generate`.'
+    yield '.\\" Generated from the commands by `make release`.'
     yield f'.TH {name.upper()} 1 "" "claimctl {__version__}" "claimctl"'
     yield ".SH NAME"
     yield f"{_escaped(name)} \\- {_escaped(what[0].lower() + what[1:])}"

@@ -1,7 +1,6 @@
-"""Software bills of materials (CycloneDX 1.6), made from the lock files.
+"""Software bills of materials (CycloneDX 1.6), made from parts of the lock.
 
-The wheel carries the one of ``requirements.lock`` (PEP 770), the image that of
-``requirements-image.lock``.
+The wheel of a release carries that of the part ``claimctl`` (PEP 770), the image that of ``image``.
 """
 
 from __future__ import annotations
@@ -9,23 +8,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
-
 from claimctl import __version__
-from generate.image import dependencies
+from generate.locked import dependencies, entries, name_of, part
 
-ROOT = Path(__file__).parents[2]
-FILES = {
-    Path("sbom/claimctl.cdx.json"): "requirements.lock",
-    Path("sbom/claimctl-image.cdx.json"): "requirements-image.lock",
-}
-"""Each bill with its lock file."""
-_ENTRY = re.compile(r"^(?=[A-Za-z0-9])", re.MULTILINE)
+FILE = "claimctl.cdx.json"
+IMAGE_FILE = "claimctl-image.cdx.json"
 _PIN = re.compile(r"([A-Za-z0-9._-]+)==([^ ;]+)(?: ; ([^\\]+?))? \\")
-_VIA = re.compile(r"^ +#(?: via)? +([A-Za-z0-9._-]+)$", re.MULTILINE)
 Json = dict[str, Any]
 
 
@@ -46,20 +36,18 @@ class Package:
 def packages(lock: str) -> list[Package]:
     """The packages of a lock file; raises ValueError for an entry that is no pin."""
     found = []
-    for entry in _ENTRY.split(lock):
-        if entry[:1] in ("", "#"):
-            continue
-        pin = _PIN.match(entry)
+    for entry in entries(lock):
+        pin = _PIN.match(entry.text)
         if pin is None:
-            raise ValueError(f"not a pin: {entry.splitlines()[0]}")
+            raise ValueError(f"not a pin: {entry.text.splitlines()[0]}")
         name, version, condition = pin.groups()
-        found.append(Package(name, version, condition or "", frozenset(_VIA.findall(entry))))
+        found.append(Package(name, version, condition or "", entry.needed_by))
     return found
 
 
 def bill(found: list[Package]) -> Json:
     """The bill of materials of claimctl with these packages. It has no time and no random id."""
-    direct = {Requirement(each).name for each in dependencies()}
+    direct = {name_of(each) for each in dependencies()}
     root = f"pkg:pypi/claimctl@{__version__}"
     component = {"type": "application", "bom-ref": root, "name": "claimctl", "purl": root}
     return {
@@ -101,9 +89,6 @@ def _component(package: Package) -> Json:
     return made
 
 
-def rendered() -> dict[Path, str]:
-    """The bills, by their paths in the repository."""
-    return {
-        path: json.dumps(bill(packages((ROOT / lock).read_text())), indent=1) + "\n"
-        for path, lock in FILES.items()
-    }
+def text(name: str) -> str:
+    """The bill of a part of the lock as a file."""
+    return json.dumps(bill(packages(part(name))), indent=1) + "\n"

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from claimctl import __version__
+from generate.locked import part
 from generate.sbom import packages
 from image import debian_lock
-from image.build import LOCKS, ROOT, WHEELS, build, read_source
+from image.build import LOCKS, ROOT, build, read_source
 from image.oci import Image, encode, pack_archive
 from image.problem import ImageProblem
 from image.provenance import Source, make_statement
@@ -70,7 +71,7 @@ def write_image(name: str, key_file: Path | None, dist: Path) -> str:
 
 def make_statements(made: Image, name: str, built: Source) -> dict[str, bytes]:
     """The bill of materials and the provenance."""
-    bill = make_image_bill(packages(WHEELS.read_text()), debian_lock.read(), made.manifest)
+    bill = make_image_bill(packages(part("image")), debian_lock.read(), made.manifest)
     origin = make_statement(name, made.manifest, built, LOCKS)
     return {"cdx.json": encode(bill), "provenance.json": encode(origin)}
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claimctl import __version__
+from generate import sbom
+from generate.locked import LOCK, part
 from generate.wheels import WheelFailed, build_wheel
 from image import debian, debian_lock, wheels
 from image.layers import Layer, make_layer
@@ -18,11 +20,8 @@ from image.rootfs import USER, make_system
 from image.tree import make_file
 
 ROOT = Path(__file__).parents[2]
-WHEELS = ROOT / "requirements-image.lock"
-BUILD = ROOT / "requirements-build.lock"
-LOCKS = (debian_lock.LOCK, WHEELS, BUILD)
+LOCKS = (debian_lock.LOCK, LOCK)
 DOWNLOADS = ROOT / "build/image"
-BILL = ROOT / "sbom/claimctl-image.cdx.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def _git(*arguments: str) -> str:
 def fetch_inputs(work: Path) -> Inputs:
     """Download what the locks name, and build the wheel of claimctl below ``work``."""
     packages = debian.fetch(debian_lock.read(), DOWNLOADS / "debian")
-    locked = wheels.fetch(WHEELS, DOWNLOADS / "wheels")
+    locked = wheels.fetch(part("image"), DOWNLOADS / "wheels")
     try:
         return Inputs(packages, locked, build_wheel(ROOT, work / "wheel"))
     except WheelFailed as error:
@@ -71,7 +70,7 @@ def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
     own = wheels.unpack(made_of.claimctl.read_bytes()) | wheels.make_scripts(made_of.claimctl)
     packages = (f"{wheels.PACKAGES}/{package}" for package in ("claimctl", "claimctl_demo"))
     own |= python.compile(own, *packages)
-    own[f"{wheels.HOME}/share/sbom/{BILL.name}"] = make_file(BILL.read_bytes())
+    own[f"{wheels.HOME}/share/sbom/{sbom.IMAGE_FILE}"] = make_file(sbom.text("image"))
     return [
         make_layer("debian", below, python.compress),
         make_layer("wheels", locked, python.compress),
@@ -80,7 +79,7 @@ def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
 
 
 def make_settings(revision: str) -> Json:
-    """How the image runs, and what its labels say: the same as in the Dockerfile."""
+    """How the image runs, and what its labels say."""
     label = "org.opencontainers.image."
     return {
         "User": f"{USER}:{USER}",

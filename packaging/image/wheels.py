@@ -1,4 +1,4 @@
-"""Wheels by the hashes of ``requirements-image.lock``, and their files in the image."""
+"""Wheels by the hashes of the lock, and their files in the image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from image.problem import ImageProblem
 from image.tree import EXECUTABLE, Tree, make_file, make_link
 
 HOME = "opt/claimctl"
-"""A virtual environment, as the Dockerfile has it."""
+"""A virtual environment."""
 PACKAGES = f"{HOME}/lib/python3.11/site-packages"
 PYTHON = f"{HOME}/bin/python"
 _GLIBC = 36
@@ -64,22 +64,20 @@ def read_pins(lock: str) -> list[Pin]:
     ]
 
 
-def fetch(lock: Path, folder: Path) -> list[Path]:
+def fetch(lock: str, folder: Path) -> list[Path]:
     """The locked wheels as files in a folder, downloaded if they are not there yet.
 
     Raises:
         ImageProblem: if one is not to be had, or only as source.
     """
-    if not lock.is_file():
-        raise ImageProblem(f"{lock.name} is missing: make lock writes it", 2)
-    wanted = read_pins(lock.read_text())
+    wanted = read_pins(lock)
     folder.mkdir(parents=True, exist_ok=True)
     if len(_chosen(wanted, folder)) < len(wanted):
         _download(wanted, folder)
     chosen = _chosen(wanted, folder)
     missing = sorted({pin.name for pin in wanted} - chosen.keys())
     if missing:
-        raise ImageProblem(f"no wheel in {folder} is the one that {lock.name} names: {missing[0]}")
+        raise ImageProblem(f"no wheel in {folder} is the one that the lock names: {missing[0]}")
     return [chosen[name] for name in sorted(chosen)]
 
 

@@ -10,12 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from generate.locked import projects
 from generate.wheels import WheelFailed, build_wheel
 from image.__main__ import FILES, NAME, write_image
 from image.problem import ImageProblem
 from image.signature import read_key, sign
 from release import krew
 from release.archives import READABLE, pack
+from release.wheels import build_release_wheel
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "claimctl"
@@ -39,10 +41,12 @@ def list_sums(folder: Path) -> str:
 
 
 def write_wheels(folder: Path) -> None:
-    """Build both wheels into a folder."""
-    for project in (ROOT, ROOT / "kube-in-process"):
+    """Build the wheels of all distributions into a folder."""
+    for project in projects():
         with tempfile.TemporaryDirectory() as built:
-            shutil.copy(build_wheel(project, Path(built)), folder)
+            own = project == ROOT
+            made = build_release_wheel(Path(built)) if own else build_wheel(project, Path(built))
+            shutil.copy(made, folder)
 
 
 def write_release(dist: Path, name: str, key: Path | None, url: str) -> None:

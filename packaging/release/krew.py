@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from claimctl import __version__
-from generate.wheels import build_wheel
 from release.archives import EXECUTABLE, READABLE, pack
+from release.wheels import build_release_wheel
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE, MANIFEST = "kubectl-claim.tar.gz", "claim.yaml"
@@ -88,7 +88,7 @@ def render_manifest(archive: bytes, url: str) -> str:
 def write(dist: Path, url: str) -> None:
     """Write the archive and, if there is a URL, the manifest."""
     with tempfile.TemporaryDirectory() as built:
-        archive = pack_plugin(build_wheel(ROOT, Path(built)))
+        archive = pack_plugin(build_release_wheel(Path(built)))
     dist.mkdir(parents=True, exist_ok=True)
     (dist / ARCHIVE).write_bytes(archive)
     if url:

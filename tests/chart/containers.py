@@ -28,12 +28,12 @@ from packaging.utils import canonicalize_name
 from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import STRATEGIC, DocumentClient
-from generate.sbom import packages
+from generate.locked import entries, part
 
 ROOT = Path(__file__).parents[2]
-NOT_IN_THE_IMAGE = {
-    package.name for package in packages((ROOT / "requirements.lock").read_text())
-} - {package.name for package in packages((ROOT / "requirements-image.lock").read_text())}
+NOT_IN_THE_IMAGE = {each.name for each in entries(part("demo"))} - {
+    each.name for each in entries(part("image"))
+}
 IMAGE = "registry.example.com/claimctl"
 POD = ("v1", "Pod")
 CONFIG_MAP = ("v1", "ConfigMap")

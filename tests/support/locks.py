@@ -1,16 +1,13 @@
-"""The pins of the lock files."""
+"""The pins of a lock."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
 
-
-def pins(name: str) -> dict[str, str]:
-    """The versions in a lock file, by the names of the packages."""
-    lines = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / name).read_text(), re.MULTILINE)
+def pins(lock: str) -> dict[str, str]:
+    """The versions in the text of a lock, by the names of the packages."""
+    lines = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", lock, re.MULTILINE)
     return {canonicalize_name(package): version for package, version in lines}

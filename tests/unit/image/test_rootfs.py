@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from image.rootfs import join_certificates, make_skeleton
+from pathlib import Path
+
+from image.rootfs import USER, join_certificates, make_skeleton
 from image.tree import make_file
 
 
@@ -19,3 +21,8 @@ def test_nobody_can_log_in() -> None:
     users = (make_skeleton()["etc/passwd"].data or b"").decode().splitlines()
     assert [line.split(":")[2] for line in users] == ["0", "65532"]
     assert {line.split(":")[6] for line in users} == {"/nologin"}
+
+
+def test_it_runs_as_the_user_of_the_deployment() -> None:
+    deployment = Path(__file__).parents[3] / "deploy" / "controller.yaml"
+    assert f"runAsUser: {USER}" in deployment.read_text()

@@ -7,11 +7,8 @@ import io
 import zipfile
 from pathlib import Path
 
-import pytest
-
+from generate.locked import part
 from image import wheels
-from image.build import WHEELS
-from image.problem import ImageProblem
 from tests.support.locks import pins
 
 DIGESTS = [64 * digit for digit in "ab"]
@@ -39,8 +36,8 @@ def test_conditions_are_asked_about_the_image() -> None:
 
 
 def test_every_package_of_the_lock_is_read() -> None:
-    locked = {pin.name: pin.version for pin in wheels.read_pins(WHEELS.read_text())}
-    everything = pins(WHEELS.name)
+    locked = {pin.name: pin.version for pin in wheels.read_pins(part("image"))}
+    everything = pins(part("image"))
     assert locked == {name: everything[name] for name in everything if name != "colorama"}
 
 
@@ -76,11 +73,5 @@ def test_wheels_that_are_there_are_not_downloaded_again(tmp_path: Path) -> None:
     wheel = tmp_path / "small-2.0-py3-none-any.whl"
     wheel.write_bytes(make_wheel({"small/__init__.py": ""}))
     (tmp_path / "small-1.0-py3-none-any.whl").write_bytes(make_wheel({"small/__init__.py": "old"}))
-    lock = tmp_path / "lock"
-    lock.write_text(LOCK.replace(DIGESTS[1], hashlib.sha256(wheel.read_bytes()).hexdigest()))
+    lock = LOCK.replace(DIGESTS[1], hashlib.sha256(wheel.read_bytes()).hexdigest())
     assert wheels.fetch(lock, tmp_path) == [wheel]
-
-
-def test_a_missing_lock_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ImageProblem, match="lock is missing: make lock writes it"):
-        wheels.fetch(tmp_path / "lock", tmp_path)

@@ -16,24 +16,36 @@ import pytest
 import yaml
 
 from claimctl import __version__
+from generate import man, sbom
 from generate.wheels import build_wheel
 from hatch_build import for_index
+from release.wheels import build_release_wheel
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+    return build_release_wheel(tmp_path_factory.mktemp("wheel"))
 
 
-def test_another_build_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+def test_another_build_gives_the_same_bytes(tmp_path: Path) -> None:
     """In another folder, at another time, of files with other times."""
+    first = build_wheel(ROOT, tmp_path / "first")
     unwanted = shutil.ignore_patterns(".*", "tests", "labs", "bench", "__pycache__")
     copied = shutil.copytree(ROOT, tmp_path / "copy", ignore=unwanted, copy_function=shutil.copy)
     again = build_wheel(copied, tmp_path / "again")
-    assert again.name == wheel.name
-    assert again.read_bytes() == wheel.read_bytes()
+    assert again.name == first.name
+    assert again.read_bytes() == first.read_bytes()
+
+
+def test_another_build_for_a_release_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    assert build_release_wheel(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_only_a_release_carries_what_is_made_for_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build_wheel(ROOT, tmp_path)) as archive:
+        assert [name for name in archive.namelist() if "/sboms/" in name or ".data/" in name] == []
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +83,7 @@ def test_the_manifests_are_in_it(contents: dict[str, bytes], directory: str) -> 
 
 def test_it_carries_its_bill_of_materials(contents: dict[str, bytes]) -> None:
     packed = contents[f"claimctl-{__version__}.dist-info/sboms/claimctl.cdx.json"]
-    assert packed == (ROOT / "sbom/claimctl.cdx.json").read_bytes()
+    assert packed.decode() == sbom.text("claimctl")
 
 
 def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) -> None:
@@ -123,9 +135,12 @@ def test_links_into_the_repository_are_absolute_or_text(repository: str, text: s
 
 def test_it_carries_the_manual_pages(contents: dict[str, bytes]) -> None:
     folder = f"claimctl-{__version__}.data/data/share/man/man1/"
-    packed = {name.removeprefix(folder): data for name, data in contents.items() if folder in name}
-    assert packed == {path.name: path.read_bytes() for path in (ROOT / "man").iterdir()}
-    assert {"claimctl.1", "claimctl-get.1"} <= packed.keys()
+    packed = {
+        name.removeprefix(folder): data.decode()
+        for name, data in contents.items()
+        if folder in name
+    }
+    assert packed == man.pages()
 
 
 def test_the_command_runs_from_it_and_prints_manifests_without_a_clone(wheel: Path) -> None:
