@@ -14,7 +14,7 @@ from typing import Any
 from claimctl_demo.real_servers.files import Files
 from claimctl_demo.real_servers.process import Server
 from claimctl_demo.real_servers.programs import CannotStart
-from claimctl_demo.witness.devices import Call
+from claimctl_witness.devices import Call
 
 _READY_SECONDS = 30.0
 _LOOK_SECONDS = 0.05

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import msgspec
 from kube_in_process.storage.store import Revision
 
-from claimctl_demo.witness.witness import Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import Witness
+from claimctl_witness.world import World
 from labs.kinds.grammar import Json, RandomRule, Says
 from labs.kinds.site import CLAIM, GROUP, ROOT, TEAMS, Site, children_of
 from tests.e2e.kinds import GANGS

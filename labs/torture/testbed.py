@@ -22,8 +22,8 @@ from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
-from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
+from claimctl_witness.world import World
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
 from labs.torture.findings import Findings

@@ -28,7 +28,7 @@ from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of
 from claimctl_demo.real_nodes.needs import find_tools
 from claimctl_demo.real_servers.plane import Wanted
 from claimctl_demo.real_servers.programs import CannotStart
-from claimctl_demo.witness.devices import judge
+from claimctl_witness.devices import judge
 from labs import frame
 from labs.flags import ASSETS, Parser, number
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from claimctl_demo.witness.devices import ALLOCATED_TWICE, FOREVER, DeviceFault
+from claimctl_witness.devices import ALLOCATED_TWICE, FOREVER, DeviceFault
 from labs import frame
 from labs.torture_nodes.killing import KINDS
 

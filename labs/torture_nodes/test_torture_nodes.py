@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl_demo.witness.devices import DeviceFault
+from claimctl_witness.devices import DeviceFault
 from labs.torture_nodes.lab import main, parser
 from labs.torture_nodes.report import Options, Tally, report
 

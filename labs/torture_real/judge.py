@@ -11,8 +11,8 @@ from kube_in_process.storage.store import Revision
 
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.pod_worker import Finding
-from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
+from claimctl_witness.world import World
 from labs.torture.findings import Findings
 from labs.torture_real.controllers import USER
 

@@ -15,8 +15,8 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.witness.witness import Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import Witness
+from claimctl_witness.world import World
 from tests.support.drivers import Drivers
 
 Object = dict[str, Any]

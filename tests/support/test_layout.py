@@ -9,6 +9,7 @@ from pathlib import Path
 from claimctl.cli import registry
 
 TESTS = Path(__file__).parents[1]
+DEMO = TESTS.parent / "claimctl-demo"
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -22,12 +23,13 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_no_module_imports_from_a_test_module() -> None:
     """Helpers are in tests/support, or in a module of their folder that is no test module."""
-    paths = [path for folder in (TESTS, TESTS.parent / "labs") for path in folder.rglob("*.py")]
+    folders = (TESTS, TESTS.parent / "labs", DEMO)
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
     from_tests = [
         f"{path.relative_to(TESTS.parent)} imports {name}"
         for path in sorted(paths)
         for name in imported(path)
-        if name.startswith(("labs.", "tests."))
+        if name.startswith(("claimctl_demo_tests.", "claimctl_witness_tests.", "labs.", "tests."))
         and any(part.startswith("test_") for part in name.split("."))
     ]
     assert from_tests == []
@@ -55,10 +57,10 @@ PRINTING = (
     "reschedule/command/",
 )
 """What only prints; the tests of the commands read it."""
-WITNESS = "claimctl_demo/witness"
+WITNESS = "claimctl_witness"
 """The same, outside of the product."""
 NO_TESTS_OF_ITS_NAME = {
-    "claimctl_demo/witness/world.py": "the tests of the witness read every history by it",
+    "claimctl_witness/world.py": "the tests of the witness read every history by it",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
@@ -102,15 +104,16 @@ def modules() -> set[str]:
     root = TESTS.parent
     paths = [path for package in DECIDING for path in (root / "claimctl" / package).rglob("*.py")]
     names = {str(path.relative_to(root / "claimctl")) for path in paths}
-    names |= {str(path.relative_to(root)) for path in (root / WITNESS).rglob("*.py")}
+    names |= {str(path.relative_to(DEMO)) for path in (DEMO / WITNESS).rglob("*.py")}
     return {name for name in names if Path(name).name != "__init__.py"}
 
 
 def files_of_tests() -> set[str]:
     unit = TESTS / "unit"
-    folders = (*DECIDING, WITNESS)
-    paths = (path for package in folders for path in (unit / package).rglob("test_*.py"))
-    return {str(path.relative_to(unit)) for path in paths}
+    paths = (path for package in DECIDING for path in (unit / package).rglob("test_*.py"))
+    tests = {str(path.relative_to(unit)) for path in paths}
+    witness = (DEMO / f"{WITNESS}_tests").rglob("test_*.py")
+    return tests | {f"{WITNESS}/{path.name}" for path in witness}
 
 
 def test_each_module_that_decides_has_a_test_file_of_its_name() -> None:

@@ -17,7 +17,7 @@ from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
 from claimctl_demo.real_nodes.enclosure import HOME
 from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet
-from claimctl_demo.witness.devices import FOREVER, Call, DeviceFault, judge, uses_of
+from claimctl_witness.devices import FOREVER, Call, DeviceFault, judge, uses_of
 from tests.e2e.places import Places
 from tests.e2e.watched import History
 

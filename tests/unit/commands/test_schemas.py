@@ -32,7 +32,7 @@ from claimctl_demo.story.claims_seen import ClaimSeen
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import deployed, elected
 from tests.support.printed import MODELS, as_json, checked

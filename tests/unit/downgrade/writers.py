@@ -18,8 +18,8 @@ from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.seams import Query, Response, Transport
-from claimctl_demo.witness.witness import Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import Witness
+from claimctl_witness.world import World
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 US = "claimctl"

@@ -22,7 +22,7 @@ from claimctl_demo.story.presets import PRESETS
 from claimctl_demo.story.report import Printer
 from claimctl_demo.story.stage import EmbeddedStage, StoryFailed, staged
 from claimctl_demo.story.timelines import embedded_timelines
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 
 RUN_SECONDS = 60.0
 """Seconds within which all pods must run or have finished."""

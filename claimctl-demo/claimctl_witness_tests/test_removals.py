@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Address, Author
 
-from claimctl_demo.witness.witness import (
+from claimctl_witness.witness import (
     LISTED_AGAIN,
     LISTED_UNFIT,
     LISTED_WITHOUT_HOLD,
     REMOVED_FOREIGN,
 )
-from tests.unit.claimctl_demo.witness.past import ALLOCATED, KCM, OWN, US, Past, held, rules
+from claimctl_witness_tests.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
 SCHEDULER = "system:kube-scheduler"

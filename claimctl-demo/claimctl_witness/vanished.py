@@ -12,7 +12,7 @@ from claimctl.wire.base import decode
 from claimctl.wire.nodes import Node, NodeSystemInfo
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
-from claimctl_demo.witness.world import Key, as_pod, claims_of, is_bound_consumer
+from claimctl_witness.world import Key, as_pod, claims_of, is_bound_consumer
 
 GUARD = "claimctl.io/release"
 """The finalizer of a ClaimReservation. claimctl removes it when its release work is done."""

@@ -10,8 +10,8 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP
 from claimctl_demo.story.acts import who
 from claimctl_demo.story.documents import PlayedClaim
-from claimctl_demo.witness.witness import Witness
-from claimctl_demo.witness.world import Key, World
+from claimctl_witness.witness import Witness
+from claimctl_witness.world import Key, World
 
 _KEEPS = frozenset({"Manual"})
 

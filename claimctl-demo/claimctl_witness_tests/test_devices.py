@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Revision, encode
 
-from claimctl_demo.witness.devices import FOREVER, Call, judge, uses_of
+from claimctl_witness.devices import FOREVER, Call, judge, uses_of
 
 ONE, TWO = "uid-1", "uid-2"
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from claimctl.commands.timeline.model import Lane, Source, Timeline
 from claimctl_demo.story.machines import with_preparations
-from claimctl_demo.witness.devices import Call
+from claimctl_witness.devices import Call
 
 DEVICES = ("node-0/dev-0",)
 

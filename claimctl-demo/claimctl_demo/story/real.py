@@ -30,7 +30,7 @@ from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import find_programs
 from claimctl_demo.story.machines import Machines, NodeUser, RealNodes, StandIns
 from claimctl_demo.story.stage import CONTROLLER, Stage, StoryFailed, set_up
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 
 _JOIN_SECONDS = 30.0
 _CAUGHT_UP_SECONDS = 20.0

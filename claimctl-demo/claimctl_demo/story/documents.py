@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from claimctl.cli.documents import Document, Names, Part, says
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 
 
 class DemoStep(Part, frozen=True, omit_defaults=True):

@@ -22,7 +22,7 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl_demo.witness.world import as_claim
+from claimctl_witness.world import as_claim
 
 FOREVER = float("inf")
 ALLOCATED_TWICE = "AllocatedTwice"

@@ -23,8 +23,8 @@ from claimctl_demo.real_nodes.pods import with_containers
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane
-from claimctl_demo.witness.devices import FOREVER, Call, judge, uses_of
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.devices import FOREVER, Call, judge, uses_of
+from claimctl_witness.witness import Violation
 
 _LOOK_SECONDS = 0.2
 

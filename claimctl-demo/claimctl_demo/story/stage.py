@@ -24,8 +24,8 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.features import resource_api
-from claimctl_demo.witness.witness import Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import Witness
+from claimctl_witness.world import World
 
 T = TypeVar("T")
 

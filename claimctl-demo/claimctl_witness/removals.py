@@ -21,8 +21,8 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP
-from claimctl_demo.witness.expansions import Expansions
-from claimctl_demo.witness.world import TERMINAL, Key, World, claims_of, left_behind, runs
+from claimctl_witness.expansions import Expansions
+from claimctl_witness.world import TERMINAL, Key, World, claims_of, left_behind, runs
 
 WORKLOAD_GROUPS = ("apps", "batch")
 

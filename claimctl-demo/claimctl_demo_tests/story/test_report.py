@@ -7,7 +7,7 @@ import io
 from claimctl_demo.commands.demo import exit_code
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 from tests.support.printed import as_json
 
 KEP = Part("native", "1.36")

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Address, Author
 
-from claimctl_demo.witness.witness import (
+from claimctl_witness.witness import (
     LISTED_UNFIT,
     LISTED_WITHOUT_HOLD,
     REMOVED_FOREIGN,
     UNRECORDED,
 )
-from tests.unit.claimctl_demo.witness.past import ALLOCATED, US, Past
+from claimctl_witness_tests.past import ALLOCATED, US, Past
 
 PLAN = Address("claimctl.io", "downgradeplans", "", "claimctl")
 CLAIM = Address("resource.k8s.io", "resourceclaims", "ml", "slice")

@@ -6,8 +6,8 @@ from typing import Any
 
 from kube_in_process.storage.store import Address, Author, Store
 
-from claimctl_demo.witness.witness import Violation, Witness
-from claimctl_demo.witness.world import World
+from claimctl_witness.witness import Violation, Witness
+from claimctl_witness.world import World
 
 US = "claimctl"
 KCM = "system:kube-controller-manager"

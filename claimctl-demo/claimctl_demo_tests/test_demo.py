@@ -17,7 +17,7 @@ from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import CLAIM, Workload
 from claimctl_demo.story.parts import parts_to_play
 from claimctl_demo.story.stage import CONTROLLER, staged
-from claimctl_demo.witness.witness import DEALLOCATED_IN_USE
+from claimctl_witness.witness import DEALLOCATED_IN_USE
 from tests.e2e.commands import claimctl, command_line
 
 BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")

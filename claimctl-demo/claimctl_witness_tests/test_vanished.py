@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl_demo.witness.witness import DEALLOCATED_UNDER_GHOST
-from tests.unit.claimctl_demo.witness.past import ALLOCATED, US, Past, reserved, rules, withdrawn
+from claimctl_witness.witness import DEALLOCATED_UNDER_GHOST
+from claimctl_witness_tests.past import ALLOCATED, US, Past, reserved, rules, withdrawn
 
 
 def test_deallocating_within_the_grace_of_a_vanished_pod() -> None:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from claimctl.commands.timeline.model import Timeline
 from claimctl_demo.story.documents import DemoReport, DemoStep
 from claimctl_demo.story.parts import Part
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan
-from claimctl_demo.witness.world import World, is_bound_consumer
+from claimctl_witness.world import World, is_bound_consumer
 
 Record = tuple[str, str, frozenset[str]]
 """The UID of the plan, the claim's resourceVersion, and the UIDs of the replaced references."""

@@ -18,7 +18,7 @@ from claimctl_demo.story import objects
 from claimctl_demo.story.objects import DEPLOYMENT, NODE, Workload
 from claimctl_demo.story.report import Figures
 from claimctl_demo.story.stage import CONTROLLER, Stage, StoryFailed
-from claimctl_demo.witness.world import is_bound_consumer
+from claimctl_witness.world import is_bound_consumer
 
 TEMPLATE = "gpu"
 START_SECONDS = 40.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Address, Author
 
-from claimctl_demo.witness.witness import (
+from claimctl_witness.witness import (
     DEALLOCATED_IN_USE,
     EMPTIED,
     STARTED_WITHOUT_ALLOCATION,
@@ -16,7 +16,7 @@ from claimctl_demo.witness.witness import (
     WROTE_NOTHING,
     Violation,
 )
-from tests.unit.claimctl_demo.witness.past import (
+from claimctl_witness_tests.past import (
     ALLOCATED,
     KCM,
     OWN,

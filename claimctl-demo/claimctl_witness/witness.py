@@ -19,9 +19,9 @@ from claimctl.wire.claims import (
 )
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
-from claimctl_demo.witness.removals import Removals
-from claimctl_demo.witness.vanished import Vanishings
-from claimctl_demo.witness.world import (
+from claimctl_witness.removals import Removals
+from claimctl_witness.vanished import Vanishings
+from claimctl_witness.world import (
     TERMINAL,
     Key,
     World,

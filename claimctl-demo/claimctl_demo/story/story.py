@@ -18,7 +18,7 @@ from claimctl_demo.story.objects import CLAIM, DEPLOYMENT, JOB, NODE, POD, Workl
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.story.stage import Stage, StoryFailed
-from claimctl_demo.witness.world import Key
+from claimctl_witness.world import Key
 
 TROUBLE = (StoryFailed, KubeError, PlanRefused, CommandFailed)
 

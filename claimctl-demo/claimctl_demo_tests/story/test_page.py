@@ -10,7 +10,7 @@ from claimctl_demo.story.page import page, play_page
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
-from claimctl_demo.witness.witness import Violation
+from claimctl_witness.witness import Violation
 from tests.support.builders import after
 from tests.unit.commands.timeline.stories import life, timeline
 
