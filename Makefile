@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.run-installed
 BENCH_STAMP := $(VENV)/.bench-installed
+# all distributions of the repository
+PROJECTS := pyproject.toml $(wildcard */pyproject.toml)
+EDITABLE := $(PROJECTS:%pyproject.toml=--editable ./%)
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
 # The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
@@ -51,17 +54,17 @@ define install-part
 	$(INSTALL) --require-hashes -r $(VENV)/$1.lock
 endef
 
-$(STAMP): locks/requirements.lock pyproject.toml kube-in-process/pyproject.toml
+$(STAMP): locks/requirements.lock $(PROJECTS)
 	$(new-venv)
 	$(call install-part,dev)
-	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
+	$(INSTALL) --no-build-isolation $(EDITABLE)
 	@touch $@ $(RUN_STAMP)
 
 # what the demonstration needs, without the tools of developers
-$(RUN_STAMP): locks/requirements.lock pyproject.toml kube-in-process/pyproject.toml
+$(RUN_STAMP): locks/requirements.lock $(PROJECTS)
 	$(new-venv)
 	$(call install-part,demo)
-	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
+	$(INSTALL) --no-build-isolation $(EDITABLE)
 	@touch $@
 
 $(BENCH_STAMP): locks/requirements.lock $(STAMP)

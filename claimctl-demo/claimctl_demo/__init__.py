@@ -1,1 +1,3 @@
-"""The demonstration of claimctl: its story, real control planes, and the witness that judges."""
+"""The demonstration of claimctl: its story, and the commands that play it."""
+
+__version__ = "0.1.0"

@@ -19,7 +19,17 @@ from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE, complete_names
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
-from claimctl.cli.registry import FAMILIES, Command, Group, entry_of, meant_by, parts_of, top_level
+from claimctl.cli.registry import (
+    ELSEWHERE,
+    FAMILIES,
+    Command,
+    Group,
+    entry_of,
+    meant_by,
+    not_installed,
+    parts_of,
+    top_level,
+)
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -40,6 +50,11 @@ class LazyGroup(typer.core.TyperGroup):
         word = args[0]
         if word in FAMILIES:
             return word, _family(word), args[1:]
+        if word in not_installed() and not ctx.resilient_parsing:
+            raise UsageError(
+                f"claimctl {word} is not installed: pip install the wheel of {ELSEWHERE[word]}, "
+                f"which is what claimctl[{word}] asks for"
+            )
         meant = meant_by(word)
         if meant and not ctx.resilient_parsing:
             ctx.fail(f"No such command {word!r}. Did you mean {meant!r}?")

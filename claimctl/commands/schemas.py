@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+from importlib.metadata import entry_points
 
 from claimctl.cli.documents import Document, kind_of, schema
 from claimctl.cli.printer import print_whole
@@ -19,19 +20,18 @@ MODULES = (
     "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
     "claimctl.reschedule.command.document",
-    "claimctl_demo.story.documents",
 )
-"""Where the documents are. The demonstration may not be installed."""
+"""Where the documents are."""
+ENTRY_POINTS = "claimctl.documents"
+"""The entry points by which other distributions add such modules."""
 
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind."""
     for name in MODULES:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith(("claimctl_demo", "kube_in_process")):
-                raise
+        importlib.import_module(name)
+    for point in entry_points(group=ENTRY_POINTS):
+        point.load()
     return {kind_of(model): model for model in Document.__subclasses__()}
 
 

@@ -68,8 +68,7 @@ def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
     locked = wheels.make_environment(made_of.wheels)
     locked |= python.compile(locked, wheels.PACKAGES)
     own = wheels.unpack(made_of.claimctl.read_bytes()) | wheels.make_scripts(made_of.claimctl)
-    packages = (f"{wheels.PACKAGES}/{package}" for package in ("claimctl", "claimctl_demo"))
-    own |= python.compile(own, *packages)
+    own |= python.compile(own, f"{wheels.PACKAGES}/claimctl")
     own[f"{wheels.HOME}/share/sbom/{sbom.IMAGE_FILE}"] = make_file(sbom.text("image"))
     return [
         make_layer("debian", below, python.compress),

@@ -26,6 +26,20 @@ def test_no_imports_go_in_a_circle(imports: grimp.ImportGraph, package: str) -> 
     ).prepare()
 
 
+def test_the_witness_knows_the_shapes_and_nothing_else_of_the_product() -> None:
+    """The contract names what is forbidden, so it has to name everything else."""
+    graph = grimp.build_graph("claimctl_witness", "claimctl")
+    witness = graph.find_descendants("claimctl_witness")
+    known = {name for each in witness for name in graph.find_modules_directly_imported_by(each)}
+    assert witness
+    assert {name for name in known - witness if not name.startswith("claimctl.wire.")} == set()
+    contract = (ROOT / ".importlinter").read_text(encoding="utf-8").split("[importlinter:")
+    [forbidden] = [part.split() for part in contract if part.startswith("contract:witness]")]
+    assert graph.find_children("claimctl") - {"claimctl.__main__", "claimctl.wire"} <= set(
+        forbidden
+    )
+
+
 def test_every_module_of_the_pipeline_has_its_layer() -> None:
     """A contract says nothing of a module of which it names neither file nor package."""
     contracts = set((ROOT / ".importlinter").read_text(encoding="utf-8").split())

@@ -139,8 +139,8 @@ INSTALLATION = re.compile(
 
 
 def test_no_text_takes_claimctl_from_an_index_of_packages() -> None:
-    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "kube-in-process").glob("*.md")]
-    code = [path for name in ("claimctl", "generate") for path in (ROOT / name).rglob("*.py")]
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("*/*.md")]
+    code = [path for name in ("claimctl", "packaging") for path in (ROOT / name).rglob("*.py")]
     texts = {path: path.read_text(encoding="utf-8") for path in (*pages, *code)}
     assert INSTALLATION.search("pip install 'claimctl[demo]'")
     assert {

@@ -64,7 +64,8 @@ def test_every_module_and_table_is_in_it_and_no_test(contents: dict[str, bytes])
     }
     files = (path for path in (ROOT / "claimctl").rglob("*") if path.suffix in kinds)
     assert packed == {path.relative_to(ROOT).as_posix() for path in files}
-    assert not any(name.startswith(("labs/", "tests/")) for name in contents)
+    folders = {name.partition("/")[0] for name in contents}
+    assert {folder.partition("-")[0] for folder in folders} == {"claimctl"}
     assert "claimctl/py.typed" in contents
 
 
@@ -94,6 +95,18 @@ def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) 
         "kubectl-claim": "claimctl.cli.main:main",
         "kubectl_complete-claim": "claimctl.cli.kubectl_completion:main",
     }
+
+
+def test_the_demonstration_has_a_wheel_of_its_own(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build_wheel(ROOT / "claimctl-demo", tmp_path)) as archive:
+        names = archive.namelist()
+        parser = configparser.ConfigParser()
+        parser.read_string(archive.read("claimctl_demo-0.1.0.dist-info/entry_points.txt").decode())
+    assert parser["claimctl.commands"]["demo"] == "claimctl_demo.commands:COMMANDS"
+    assert parser["claimctl.documents"]["demo"] == "claimctl_demo.story.documents"
+    folders = {name.partition("/")[0] for name in names}
+    assert folders == {"claimctl_demo", "claimctl_witness", "claimctl_demo-0.1.0.dist-info"}
+    assert {"claimctl_demo/py.typed", "claimctl_witness/py.typed"} <= set(names)
 
 
 def test_metadata_has_licence_and_python_version(contents: dict[str, bytes]) -> None:
