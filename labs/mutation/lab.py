@@ -28,7 +28,7 @@ from labs.mutation.trials import Result, Trials
 from tests.support.imports import ChangedImports
 
 PACKAGES = ("reservation", "controller", "downgrade", "kube", "reschedule")
-TESTS = ("tests/unit", "labs/model", "tests/e2e")
+TESTS = ("tests/unit", "labs/model", "tests/e2e", "claimctl-demo/claimctl_demo_tests")
 ELSEWHERE = (
     "kube-in-process/kube_in_process_tests",
     "tests/unit/claimctl_demo/real_servers",
