@@ -12,10 +12,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+from kube_in_process.real.servers.following import Follower
+
 from bench.jobs import POD, Bench, claim, common_flags, deployment, made, play
 from bench.table import Line, Part, at_most, medians, register, tell
 from claimctl.wire.base import Object
-from claimctl_demo.real_servers.following import Follower
 
 GROUP = ("scheduling.k8s.io/v1alpha2", "PodGroup")
 DEPLOYMENT = ("apps/v1", "Deployment")
@@ -44,9 +45,7 @@ class _Times:
 async def _measure(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
     times = _Times()
     kinds = ((POD, times.see_pod), (GROUP, times.see_group))
-    tasks = [
-        asyncio.create_task(Follower(bench.transport, bench.client, *kind).run()) for kind in kinds
-    ]
+    tasks = [asyncio.create_task(Follower(bench.transport, *kind).run()) for kind in kinds]
     found: dict[bool, list[float]] = {False: [], True: []}
     try:
         for number in range(options.rounds):

@@ -20,17 +20,17 @@ from statistics import median
 from typing import Any
 
 from kube_in_process.components.kubelet.statuses import finished
+from kube_in_process.real.servers.following import Follower
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
+from kube_in_process.real.servers.programs import find_programs
 
 from bench.table import ASSETS, Line, tell
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.following import Follower
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
-from claimctl_demo.real_servers.programs import find_programs
 from labs.torture_real.controllers import Controllers
 
 POD, JOB = ("v1", "Pod"), ("batch/v1", "Job")
@@ -241,7 +241,7 @@ async def _play(
         bench = Bench(plane, transport, fleet, controllers)
         kubelets, joined = Kubelets(transport, fleet, pod_groups=options.gates), asyncio.Event()
         kinds = ((POD, bench.seen.pod), (JOB, bench.seen.job), (fleet.claims, bench.seen.claim))
-        followers = [Follower(transport, bench.client, *kind).run() for kind in kinds]
+        followers = [Follower(transport, *kind).run() for kind in kinds]
         tasks = [asyncio.create_task(each) for each in (kubelets.run(joined), *followers)]
         try:
             await joined.wait()

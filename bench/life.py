@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from kube_in_process.real.servers.plane import Wanted
 
 from bench.jobs import JOB, POD, Bench, claim, common_flags, deployment, job, made, play
 from bench.table import Line, Part, at_most, register, tell
 from claimctl.wire.base import Object
-from claimctl_demo.real_servers.plane import Wanted
 from labs.torture_real.controllers import USER
 
 DEPLOYMENT = ("apps/v1", "Deployment")

@@ -25,6 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from kube_in_process.real.servers.following import Follower
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
+from kube_in_process.real.servers.programs import Programs, find_programs
 
 from bench.jobs import limited, limits_flag
 from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
@@ -33,11 +38,6 @@ from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.following import Follower
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
-from claimctl_demo.real_servers.programs import Programs, find_programs
 
 CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)$', re.M)
@@ -236,7 +236,7 @@ async def _bench(plane: ControlPlane, limit: float) -> AsyncIterator[Bench]:
         fleet, joined = Fleet(plane.programs.version), asyncio.Event()
         tasks = [
             asyncio.create_task(Kubelets(transport, fleet).run(joined)),
-            asyncio.create_task(Follower(transport, client, POD, seen.notice).run()),
+            asyncio.create_task(Follower(transport, POD, seen.notice).run()),
         ]
         try:
             await _first(asyncio.create_task(joined.wait()), tasks)

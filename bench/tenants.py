@@ -21,6 +21,13 @@ from pathlib import Path
 from statistics import median
 
 import yaml
+from kube_in_process.real.servers.files import ADMIN_USER, Files
+from kube_in_process.real.servers.following import Follower
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
+from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.programs import find_programs
 
 from bench.harms import ENDLESS, HARMS, LEAVES_NOTHING, REAL_ONLY, RESERVATION, SPACE, Tenant
 from bench.jobs import claim, deployment, made
@@ -30,13 +37,6 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.files import ADMIN_USER, Files
-from claimctl_demo.real_servers.following import Follower
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
-from claimctl_demo.real_servers.process import Server
-from claimctl_demo.real_servers.programs import find_programs
 from labs.torture_real.controllers import Controllers
 
 POD, DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")
@@ -233,8 +233,8 @@ async def _playing(cluster: Cluster) -> AsyncIterator[Place]:
             await client.create(made("v1", "Namespace", space))
         seen = place.victim.watched
         followers = [
-            Follower(transport, client, POD, seen.pod, VICTIM),
-            Follower(transport, client, fleet.claims, seen.claim, VICTIM),
+            Follower(transport, POD, seen.pod, VICTIM),
+            Follower(transport, fleet.claims, seen.claim, VICTIM),
         ]
         tasks = [asyncio.create_task(follower.run()) for follower in followers]
         if files.tokens:

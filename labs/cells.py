@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
+from kube_in_process.real.servers.nodes import NODE
 
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.nodes import NODE
 
 CELL_LABEL = "claimctl.io/cell"
 """On the nodes of a cell: its namespace."""

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
+from kube_in_process.real.flags import Servers
+from kube_in_process.real.servers.history import HistoryLost
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
+from kube_in_process.real.servers.programs import CannotStart
 
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
-from claimctl_demo.real_servers.history import HistoryLost
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
-from claimctl_demo.real_servers.programs import CannotStart
-from labs.flags import Servers
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kube_in_process_tests.real.scripts import folder_of
 
 from labs.__main__ import LABS, main
 from labs.slow_scheduler import lab as slow_scheduler
 from labs.torture.budget import Budget
 from labs.torture_real import lab as torture_real
-from tests.support.scripts import folder_of
 
 REAL = (
     *("differential", "moving", "placing", "scheduling-record", "slow-scheduler", "stories"),

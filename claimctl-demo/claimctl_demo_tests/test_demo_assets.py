@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
+from kube_in_process.real.nodes.needs import find_tools
+from kube_in_process.real.servers.programs import API_SERVER, CannotStart, find_programs
+from kube_in_process_tests.real.scripts import folder_of, write
 
-from claimctl_demo.real_nodes.needs import find_tools
-from claimctl_demo.real_servers.programs import API_SERVER, CannotStart, find_programs
 from tests.e2e.commands import Answer, claimctl
-from tests.support.scripts import folder_of, write
 
 ASSETS = "KUBEBUILDER_ASSETS"
 

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from kube_in_process.real.flags import Parser, number
+
 from labs import frame
 from labs.clusters import two_runs
 from labs.clusters.batch import play_seed
 from labs.clusters.making import EMPTYING, GPUS, STRATEGIES
 from labs.clusters.playing import Played
-from labs.flags import Parser, number
 
 _HEADER = (
     "strategies", "clusters", "moves", "rounds", "differing", "pending", "bounced",
@@ -23,7 +24,7 @@ _HEADER = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("reschedule-clusters", __doc__)
+    parser = Parser("labs reschedule-clusters", __doc__)
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
     parser.add_argument("--count", type=number(1), default=100, help="clusters (%(default)s)")
     parser.add_argument("--strategy", choices=[*STRATEGIES, EMPTYING, GPUS], help="this one alone")

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from kube_in_process.real.flags import ASSETS, Parser
+from kube_in_process.real.nodes import enclosure
+from kube_in_process.real.nodes.cluster import NodeCluster, running
+from kube_in_process.real.nodes.needs import find_tools
+from kube_in_process.real.servers.programs import CannotStart
 
 from claimctl import __version__
-from claimctl_demo.real_nodes import enclosure
-from claimctl_demo.real_nodes.cluster import NodeCluster, running
-from claimctl_demo.real_nodes.needs import find_tools
-from claimctl_demo.real_servers.programs import CannotStart
-from labs.flags import ASSETS, Parser
 from labs.installed.site import REFERENCE, UPGRADE, start_driver, use
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ _CANNOT_RUN = 2
 
 
 def parser() -> Parser:
-    flags = Parser("installed", __doc__)
+    flags = Parser("labs installed", __doc__)
     flags.add_servers(gates=False)
     flags.add_argument("--image", type=Path, default=ARCHIVE, help="the archive (%(default)s)")
     flags.add_argument("--only", default="", help="play the scenarios with this in their names")

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.real.nodes.cluster import Node, NodeCluster
+from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
+from kube_in_process.real.nodes.enclosure import HOME
+from kube_in_process.real.nodes.images import IMAGE as SLEEPER
+from kube_in_process.real.servers.features import resource_api
 
 from claimctl import __version__
 from claimctl.kube.errors import NotFound, TooManyRequests
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.cluster import Node, NodeCluster
-from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of
-from claimctl_demo.real_nodes.enclosure import HOME
-from claimctl_demo.real_nodes.images import IMAGE as SLEEPER
-from claimctl_demo.real_servers.features import resource_api
 from claimctl_demo.story import objects
 from tests.e2e.commands import Answer, claimctl
 

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from kube_in_process.real.flags import Parser, number
+
 from labs import frame
-from labs.flags import Parser, number
 from labs.kinds.bugs import BUGS
 from labs.torture.findings import Findings, counts
 from labs.torture.planting import plant
@@ -25,7 +26,7 @@ BATCH = 20
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("kinds", __doc__)
+    parser = Parser("labs kinds", __doc__)
     count = "number of schedules (%(default)s)"
     parser.add_argument("--schedules", type=number(1), default=10_000, help=count)
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")

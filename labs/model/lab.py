@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from labs.flags import Parser
+from kube_in_process.real.flags import Parser
+
 from labs.model.mutations import MUTATIONS
 from labs.model.played import PLAYED
 from labs.model.restarts import LARGER_CHECKPOINT_SCENARIOS
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser("model", __doc__)
+    parser = Parser("labs model", __doc__)
     parser.add_argument("--dialect", default="", help="native, hold or podgroup; all by default")
     parser.add_argument("--larger", action="store_true", help="larger bounds too (minutes)")
     parser.add_argument("--gaps", action="store_true", help="show what is taken for granted")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from kube_in_process.components.objects import deleting, name, uid
 from kube_in_process.components.pods import ended, node_name, phase
+from kube_in_process.real.servers.nodes import NODE
 
 from claimctl.wire.base import Object
 from claimctl_demo.documents import STRATEGIC, DocumentClient, Version
-from claimctl_demo.real_servers.nodes import NODE
 from labs.cells import furnish
 from labs.moving.cells import EvictionCell
 

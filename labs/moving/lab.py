@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kube_in_process.real.flags import Parser, Servers, number
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, Wanted
+from kube_in_process.real.servers.pod_worker import Pace
+
 from claimctl.kube.transport import HttpTransport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted
-from claimctl_demo.real_servers.pod_worker import Pace
 from labs import frame
-from labs.flags import Parser, Servers, number
 from labs.moving.cells import Closing, cells
 from labs.moving.eviction import EvictionTry
 
@@ -34,7 +35,7 @@ class Options(Servers):
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("moving", __doc__)
+    parser = Parser("labs moving", __doc__)
     parser.add_servers(gates=False)
     parser.add_argument("--evictions", type=number(1), default=4, help="in each cell (%(default)s)")
     options = parser.read(arguments, Options)

@@ -18,8 +18,8 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
+from kube_in_process.real.flags import Parser, number
 
-from labs.flags import Parser, number
 from labs.mutation.equivalent import reason
 from labs.mutation.places import Place, Places
 from labs.mutation.reach import Reach
@@ -31,14 +31,14 @@ PACKAGES = ("reservation", "controller", "downgrade", "kube", "reschedule")
 TESTS = ("tests/unit", "labs/model", "tests/e2e", "claimctl-demo/claimctl_demo_tests")
 ELSEWHERE = (
     "kube-in-process/kube_in_process_tests",
-    "tests/unit/claimctl_demo/real_servers",
+    "tests/unit/kube_in_process/real/servers",
     "tests/unit/packaging",
 )
 """Tests of code that does not import the packages."""
 
 
 def _parser() -> Parser:
-    parser = Parser("mutations", __doc__)
+    parser = Parser("labs mutations", __doc__)
     parser.add_argument("--seed", type=number(), default=0, help="chooses the places")
     parser.add_argument("--count", type=number(1), default=200, help="number of mutations")
     parser.add_argument("--workers", type=number(1), default=os.cpu_count(), help="processes")

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from kube_in_process.real.flags import Parser, Servers
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, Wanted
 
 from claimctl.kube.errors import NotServed
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from labs import frame
-from labs.flags import Parser, Servers
 from labs.placing.loops import looped
 from labs.placing.means import cells
 from labs.placing.placement import PlacementTry
@@ -50,7 +50,7 @@ class Options(Servers):
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("placing", __doc__)
+    parser = Parser("labs placing", __doc__)
     parser.add_servers(gates=False)
     parser.add_switch("--gates", "1 for the admission policies of 1.34 and 1.35")
     options = parser.read(arguments, Options)

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from kube_in_process.real.flags import Parser, Servers, number
+from kube_in_process.real.servers.plane import ControlPlane, Wanted
+
 from claimctl.kube.transport import HttpTransport
 from claimctl.reservation.facts.snapshot import Rules
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from labs import frame
-from labs.flags import Parser, Servers, number
 from labs.slow_scheduler.binding import Act, BindingTry
 from labs.slow_scheduler.run import RATE, VOLUME, SlowRun
 from labs.torture_real.controllers import Controllers
@@ -39,7 +40,7 @@ class Options(Servers):
 
 
 def parser() -> Parser:
-    flags = Parser("slow-scheduler", __doc__)
+    flags = Parser("labs slow-scheduler", __doc__)
     flags.add_servers()
     flags.add_argument("--tries", type=number(1, 100), default=50, help="of each reason")
     flags.add_argument("--cause", choices=(RATE, VOLUME), default=RATE, help="of the slowness")

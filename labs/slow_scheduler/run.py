@@ -7,12 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import NODE, Fleet
+from kube_in_process.real.servers.plane import ControlPlane
+from kube_in_process.real.servers.programs import SCHEDULER
+
 from claimctl.kube.transport import HttpTransport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import NODE, Fleet
-from claimctl_demo.real_servers.plane import ControlPlane
-from claimctl_demo.real_servers.programs import SCHEDULER
 from labs import frame
 from labs.slow_scheduler.binding import STORAGE_CLASS, Act, BindingTry
 from labs.torture_real.controllers import Controllers

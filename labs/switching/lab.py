@@ -15,10 +15,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kube_in_process.real.flags import Parser, Servers, number
+from kube_in_process.real.servers.plane import ControlPlane, Wanted
+
 from claimctl.kube.transport import HttpTransport
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from labs import frame
-from labs.flags import Parser, Servers, number
 from labs.switching.passage import NAIVE, RUNBOOK, Passage
 from labs.torture_real.controllers import Controllers
 
@@ -37,7 +38,7 @@ class Options(Servers):
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("switching", __doc__)
+    parser = Parser("labs switching", __doc__)
     parser.add_servers(gates=False)
     parser.set_defaults(pod_groups=True)
     parser.add_argument("--claims", type=number(1), default=40, help="%(default)s by default")

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane
+from kube_in_process.real.servers.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
+
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.transport import HttpTransport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane
-from claimctl_demo.real_servers.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 from labs import frame
 from labs.switching.workloads import NAMESPACE, SharedWorkloads
 from labs.torture_real.controllers import BINDING_SECONDS, Controllers

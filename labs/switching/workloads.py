@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kube_in_process.components.pods import allocation_of, ended, node_name, reserved_for
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.pod_worker import POD
 
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.pod_worker import POD
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
 from labs import frame

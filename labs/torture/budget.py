@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from labs.flags import Parser, number
+from kube_in_process.real.flags import Parser, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Budget:
     @classmethod
     def given(cls, arguments: Sequence[str], about: str | None) -> Budget:
         """Read the flags."""
-        parser = Parser("torture", about)
+        parser = Parser("labs torture", about)
         seconds = number(1, kind=float)
         parser.add_argument("--budget", type=seconds, default=180.0, help="seconds (%(default)g)")
         parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")

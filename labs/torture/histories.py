@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from kube_in_process.real.flags import Parser, number
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime
 
 from labs import frame
-from labs.flags import Parser, number
 from labs.torture.batches import prepare
 from labs.torture.explorer import explore
 from labs.torture.reference import play, references
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser("histories", __doc__)
+    parser = Parser("labs histories", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--save", type=Path, metavar="FILE", help="write the histories")
     what.add_argument("--compare", type=Path, metavar="FILE", help="play them again and compare")

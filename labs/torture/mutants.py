@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from labs.flags import Parser, number
+from kube_in_process.real.flags import Parser, number
+
 from labs.torture.planting import Mutant, plant
 
 CAUGHT, MISSED = 0, 1
@@ -275,7 +276,7 @@ MUTANTS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("torture-mutants", __doc__)
+    parser = Parser("labs torture-mutants", __doc__)
     seconds = number(1, kind=float)
     parser.add_argument("--budget", type=seconds, default=PATIENCE, help="CPU seconds for a bug")
     parser.add_argument("name", nargs="?", choices=[mutant.name for mutant in MUTANTS])

@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl_demo.real_nodes.cluster import NodeCluster
-from claimctl_demo.real_nodes.drivers import DriverProcess
+from kube_in_process.real.nodes.cluster import NodeCluster
+from kube_in_process.real.nodes.drivers import DriverProcess
+
 from labs.torture_real.controllers import Controllers
 
 KINDS = ("kubelet", "driver", "claimctl")

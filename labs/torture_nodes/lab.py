@@ -18,19 +18,19 @@ from pathlib import Path
 
 import yaml
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.real.flags import ASSETS, Parser, number
+from kube_in_process.real.nodes import enclosure
+from kube_in_process.real.nodes.cluster import NodeCluster, running
+from kube_in_process.real.nodes.devices import judge
+from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
+from kube_in_process.real.nodes.needs import find_tools
+from kube_in_process.real.servers.plane import Wanted
+from kube_in_process.real.servers.programs import CannotStart
 
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes import enclosure
-from claimctl_demo.real_nodes.cluster import NodeCluster, running
-from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of
-from claimctl_demo.real_nodes.needs import find_tools
-from claimctl_demo.real_servers.plane import Wanted
-from claimctl_demo.real_servers.programs import CannotStart
-from claimctl_witness.devices import judge
 from labs import frame
-from labs.flags import ASSETS, Parser, number
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas
 from labs.torture_nodes.report import Options, Tally, report
 from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, Users
@@ -46,7 +46,7 @@ _SETTLE_SECONDS = 1.0
 
 
 def parser() -> Parser:
-    flags = Parser("torture-nodes", __doc__)
+    flags = Parser("labs torture-nodes", __doc__)
     flags.add_servers()
     seconds = number(1, kind=float)
     flags.add_argument("--budget", type=seconds, default=150.0, help="seconds (%(default)g)")

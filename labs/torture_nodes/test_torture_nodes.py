@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.real.nodes.devices import DeviceFault
 
-from claimctl_witness.devices import DeviceFault
 from labs.torture_nodes.lab import main, parser
 from labs.torture_nodes.report import Options, Tally, report
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from kube_in_process.real.nodes.images import IMAGE
+
 from claimctl.kube.errors import Invalid, KubeError
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.images import IMAGE
 
 NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"
 _FREE_SECONDS = 40.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from kube_in_process.real.flags import Parser
+from kube_in_process.real.servers.pod_worker import Finding
 from kube_in_process.storage.store import Revision
 
-from claimctl_demo.real_servers.pod_worker import Finding
-from labs.flags import Parser
 from labs.torture_real.judge import RealVerdict, judge
 
 
@@ -51,7 +51,7 @@ def judged(path: Path) -> RealVerdict:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("torture-real-again", __doc__)
+    parser = Parser("labs torture-real-again", __doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     verdicts = [judged(file) for file in parser.parse_args(arguments).files]
     for verdict in verdicts:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
-
-from claimctl_demo.real_servers.nodes import Fleet
+from kube_in_process.real.servers.nodes import Fleet
 
 Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}

@@ -6,12 +6,12 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from kube_in_process.real.servers.history import History
+from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.storage.store import Revision, decode
 
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
-from claimctl_demo.real_servers.history import History
-from claimctl_demo.real_servers.plane import ControlPlane
 
 Key = tuple[str, str, str]
 """Plural, namespace and name."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kube_in_process.real.servers.files import Files
+from kube_in_process.real.servers.process import Server, free_port
+
 from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.files import Files
-from claimctl_demo.real_servers.process import Server, free_port
 from tests.e2e.rights import ACCOUNT, bodies
 from tests.support.crds import definitions
 

@@ -8,14 +8,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl_demo.documents import DocumentClient, Version
-from claimctl_demo.real_servers.process import Server
-from claimctl_demo.real_servers.programs import (
+from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
     SCHEDULER,
     CannotStart,
 )
+
+from claimctl_demo.documents import DocumentClient, Version
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
 from labs.torture_real.user_actions import TROUBLE

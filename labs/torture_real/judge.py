@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kube_in_process.real.servers.pod_worker import Finding
 from kube_in_process.storage.store import Revision
 
 from claimctl.wire.base import Object
-from claimctl_demo.real_servers.pod_worker import Finding
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_witness.world import World
 from labs.torture.findings import Findings

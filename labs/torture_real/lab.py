@@ -11,10 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kube_in_process.real.flags import Parser, Servers, number
+from kube_in_process.real.servers.plane import ControlPlane, Wanted
+
 from claimctl.kube.transport import HttpTransport
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from labs import frame
-from labs.flags import Parser, Servers, number
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import USER, Controllers
 from labs.torture_real.judge import RealVerdict
@@ -40,7 +41,7 @@ class Options(Servers):
 
 
 def parser() -> Parser:
-    flags = Parser("torture-real", __doc__)
+    flags = Parser("labs torture-real", __doc__)
     flags.add_servers()
     seconds = number(1, kind=float)
     flags.add_argument("--budget", type=seconds, default=300.0, help="seconds (%(default)g)")

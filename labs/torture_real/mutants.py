@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from labs.flags import Parser
+from kube_in_process.real.flags import Parser
+
 from labs.torture.mutants import MUTANTS
 from labs.torture_real.lab import parser as torture_real
 
@@ -22,7 +23,7 @@ FOUND = 1
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("torture-real-mutants", __doc__)
+    parser = Parser("labs torture-real-mutants", __doc__)
     known = [mutant.name for mutant in MUTANTS]
     parser.add_argument("--name", action="append", choices=known, help="instead of the usual three")
     options, flags = parser.parse_known_args(arguments)

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
+from kube_in_process.real.servers.features import features_of
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet, leave
+from kube_in_process.real.servers.pod_worker import Pace
+
 from claimctl_demo.documents import DocumentClient, Version
-from claimctl_demo.real_servers.features import features_of
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet, leave
-from claimctl_demo.real_servers.pod_worker import Pace
 from labs.torture_real.again import keep
 from labs.torture_real.bodies import Bodies
 from labs.torture_real.cluster import SharedCluster
@@ -140,7 +141,7 @@ class Schedule:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(*TROUBLE):
-            await leave(self._users.client, self._users.bodies.fleet)
+            await leave(self._kubelets.client, self._users.bodies.fleet)
 
 
 def groups(cluster: SharedCluster) -> Version:

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.pod_worker import Finding
 from kube_in_process.storage.store import Address, Author, Revision, Store
 
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.pod_worker import Finding
 from labs.torture.mutants import MUTANTS
 from labs.torture_real import again
 from labs.torture_real.bodies import App, Bodies

@@ -12,6 +12,10 @@ from typing import Any
 
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import Authorization, ClusterOptions, Preset
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane, running
+from kube_in_process.real.servers.programs import find_programs
 from kube_in_process.serving.kubeconfig import write_kubeconfig
 from kube_in_process.serving.serve import listen
 
@@ -21,10 +25,6 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane, running
-from claimctl_demo.real_servers.programs import find_programs
 from claimctl_demo.story import objects
 from tests.chart import containers
 from tests.chart.containers import Containers

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.real.servers.nodes import FLEET_LABEL
 
 from claimctl.kube.errors import NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import PEOPLE

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from claimctl_demo.real_servers.kubelet import Kubelets
+from kube_in_process.real.servers.kubelet import Kubelets
+
+from claimctl_demo.documents import DocumentClient
 from tests.e2e.heartbeats import beat
 from tests.e2e.watched import History
 
@@ -74,7 +76,7 @@ async def stand_ins(kubelets: Kubelets, *, beating: bool) -> AsyncIterator[Stand
             waits.cancel()
             tasks[0].result()
         if beating:
-            work = beat(kubelets.client, kubelets.in_touch)
+            work = beat(DocumentClient(kubelets.transport, "kubelet"), kubelets.in_touch)
             tasks.append(asyncio.create_task(work, name="heartbeats"))
         yield StandIns(kubelets)
     finally:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kube_in_process.real.servers.nodes import FLEET_LABEL
+
 from claimctl.controller.caches.kinds import AGGREGATE
 from claimctl.wire.seams import Query, Response, Transport
-from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE
 
 DEVICE_CLASS = "gpu.example.com"

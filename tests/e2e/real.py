@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 from kube_in_process.options import Preset
+from kube_in_process.real.servers.programs import CannotStart
 
 from claimctl.kube.errors import ConfigError, KubeError
-from claimctl_demo.real_servers.programs import CannotStart
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e import playground, selection
 from tests.e2e.forked import SideBySide

@@ -11,6 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kube_in_process.options import Authorization, ClusterOptions, Preset
+from kube_in_process.real.client import DocumentClient as RealClient
+from kube_in_process.real.nodes.cluster import NODE_PREFIX, NodeCluster
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet, leave
+from kube_in_process.real.servers.pod_worker import Pace
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.client import Client
@@ -24,10 +29,6 @@ from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.cluster import NODE_PREFIX, NodeCluster
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet, leave
-from claimctl_demo.real_servers.pod_worker import Pace
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
 from tests.e2e.harness import Stage
@@ -393,4 +394,4 @@ async def _tidy(site: RealSite) -> None:
     for each in await site.client.list(_RULE):
         if (each["metadata"].get("labels") or {}).get(SCENARIO) == site.places.suffix:
             await site.client.delete(_RULE, "", each["metadata"]["name"])
-    await leave(site.client, site.fleet)
+    await leave(RealClient(site.admin, "e2e"), site.fleet)

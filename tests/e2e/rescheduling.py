@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import yaml
+from kube_in_process.real.servers.nodes import FLEET_LABEL
 
 from claimctl.kube.client import Client
 from claimctl.kube.retry import Backoff
@@ -29,7 +30,6 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 from tests.e2e.site import CONTROLLER_NAMESPACE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claimctl_demo.real_servers.plane import ControlPlane
-from claimctl_demo.real_servers.process import Server
-from claimctl_demo.real_servers.programs import API_SERVER, SCHEDULER
+from kube_in_process.real.servers.plane import ControlPlane
+from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.programs import API_SERVER, SCHEDULER
 
 
 @dataclass(slots=True)

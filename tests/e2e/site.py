@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import Preset
+from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.requests import Fault
 from kube_in_process.storage.store import Revision
 
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
 from tests.support.drivers import Drivers

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from kube_in_process.real.nodes.images import IMAGE
 
-from claimctl_demo.real_nodes.images import IMAGE
 from tests.e2e import manifests
 from tests.e2e.nodes import scenarios
 from tests.e2e.nodes.__main__ import main

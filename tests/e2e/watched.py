@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
+from kube_in_process.real.servers.following import Follower
+from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.errors import NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient, Version
-from claimctl_demo.real_servers.following import Follower
-from claimctl_demo.real_servers.nodes import Fleet
 from tests.e2e.authors import Authors
 
 _NAMESPACED: tuple[Version, ...] = (
@@ -66,7 +66,7 @@ class History:
             space = self.namespace if served.namespaced else ""
             path = served.at(space)
             notice = partial(self._notice, group, served.plural, path)
-            follower = Follower(self.transport, client, kind, notice, space)
+            follower = Follower(self.transport, kind, notice, space)
             listed.append(follower.listed)
             self._followers.append(asyncio.create_task(follower.run(), name=f"follow {path}"))
         for each in listed:

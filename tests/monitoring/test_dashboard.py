@@ -12,8 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from kube_in_process.real.servers.process import free_port
 
-from claimctl_demo.real_servers.process import free_port
 from generate.dashboard import ROWS, expressions, model
 from tests.monitoring.rules import ALERTS, PROMETHEUS, needs_prometheus, write_rules
 from tests.monitoring.selectors import parsed, selectors, series

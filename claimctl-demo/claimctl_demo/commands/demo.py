@@ -14,9 +14,10 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
 from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
+    from kube_in_process.real.nodes.cluster import NodeCluster
+    from kube_in_process.real.servers.plane import ControlPlane
+
     from claimctl.cli.documents import Document
-    from claimctl_demo.real_nodes.cluster import NodeCluster
-    from claimctl_demo.real_servers.plane import ControlPlane
     from claimctl_demo.story.play import PlayReport
     from claimctl_demo.story.report import Printer, Report
 
@@ -237,9 +238,9 @@ def _played_inside(assets: Path) -> int | None:
     """Run this command in namespaces of its own, as nodes need; None if it runs there already."""
     import sys
 
-    from claimctl_demo.real_nodes import enclosure
-    from claimctl_demo.real_nodes.needs import find_tools
-    from claimctl_demo.real_servers.programs import CannotStart
+    from kube_in_process.real.nodes import enclosure
+    from kube_in_process.real.nodes.needs import find_tools
+    from kube_in_process.real.servers.programs import CannotStart
 
     if enclosure.inside():
         return None
@@ -254,7 +255,8 @@ def _on_real_programs(assets: Path, nodes: int | None, dialect: Dialects, result
     """Start the servers before the event loop, so that Ctrl-C during the start stops them."""
     import asyncio
 
-    from claimctl_demo.real_servers.programs import CannotStart
+    from kube_in_process.real.servers.programs import CannotStart
+
     from claimctl_demo.story.real import real_cluster, real_plane
 
     groups = dialect is Dialects.PODGROUP

@@ -9,6 +9,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.real.nodes.cluster import NodeCluster
+from kube_in_process.real.nodes.devices import FOREVER, Call, judge, uses_of
+from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
+from kube_in_process.real.nodes.enclosure import HOME
+from kube_in_process.real.nodes.pods import with_containers
+from kube_in_process.real.servers.kubelet import Kubelets
+from kube_in_process.real.servers.nodes import Fleet
+from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.storage.store import Revision
 from msgspec.structs import replace
 
@@ -16,14 +24,6 @@ from claimctl.commands.timeline.model import Lane, Timeline, TimelineSpan
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.cluster import NodeCluster
-from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of
-from claimctl_demo.real_nodes.enclosure import HOME
-from claimctl_demo.real_nodes.pods import with_containers
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
-from claimctl_demo.real_servers.plane import ControlPlane
-from claimctl_witness.devices import FOREVER, Call, judge, uses_of
 from claimctl_witness.witness import Violation
 
 _LOOK_SECONDS = 0.2

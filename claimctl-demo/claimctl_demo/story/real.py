@@ -14,6 +14,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kube_in_process.real.nodes.cluster import NodeCluster
+from kube_in_process.real.nodes.cluster import running as running_nodes
+from kube_in_process.real.nodes.needs import find_tools
+from kube_in_process.real.servers.features import resource_api
+from kube_in_process.real.servers.history import History
+from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
+from kube_in_process.real.servers.programs import find_programs
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.client import Client
@@ -21,13 +28,6 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.cluster import NodeCluster
-from claimctl_demo.real_nodes.cluster import running as running_nodes
-from claimctl_demo.real_nodes.needs import find_tools
-from claimctl_demo.real_servers.features import resource_api
-from claimctl_demo.real_servers.history import History
-from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
-from claimctl_demo.real_servers.programs import find_programs
 from claimctl_demo.story.machines import Machines, NodeUser, RealNodes, StandIns
 from claimctl_demo.story.stage import CONTROLLER, Stage, StoryFailed, set_up
 from claimctl_witness.witness import Violation

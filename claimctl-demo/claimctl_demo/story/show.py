@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kube_in_process.options import ClusterOptions
+from kube_in_process.real.nodes.cluster import NodeCluster
+from kube_in_process.real.servers.plane import ControlPlane
 
-from claimctl_demo.real_nodes.cluster import NodeCluster
-from claimctl_demo.real_servers.plane import ControlPlane
 from claimctl_demo.story.machines import RealNodes
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.real import really_staged

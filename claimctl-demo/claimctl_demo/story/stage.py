@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from kube_in_process.cluster import Cluster
 from kube_in_process.http.listener import serve
 from kube_in_process.options import ClusterOptions
+from kube_in_process.real.servers.features import resource_api
 from kube_in_process.storage.store import Revision
 
 from claimctl.commands.install.components import documents
@@ -23,7 +24,6 @@ from claimctl.kube.connection import Connection
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_servers.features import resource_api
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from kube_in_process.real.nodes.devices import Call
+
 from claimctl.commands.timeline.model import Lane, Source, Timeline
 from claimctl_demo.story.machines import with_preparations
-from claimctl_witness.devices import Call
 
 DEVICES = ("node-0/dev-0",)
 

@@ -44,6 +44,14 @@ def kubeconfig(access: Access) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
+def read_kubeconfig(path: Path) -> Access:
+    """The access that ``write_kubeconfig`` wrote."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    certificate = base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
+    return Access(cluster["server"], user.get("token", ""), certificate)
+
+
 def write_kubeconfig(path: Path, access: Access) -> None:
     """Write a file of its own for one cluster, in one step, readable for its owner only.
 

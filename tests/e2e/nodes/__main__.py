@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from kube_in_process.real.nodes import enclosure
+from kube_in_process.real.nodes.cluster import NodeCluster, running
+from kube_in_process.real.nodes.needs import Tools, find_tools
+from kube_in_process.real.servers.plane import Wanted
+from kube_in_process.real.servers.programs import CannotStart
 
-from claimctl_demo.real_nodes import enclosure
-from claimctl_demo.real_nodes.cluster import NodeCluster, running
-from claimctl_demo.real_nodes.needs import Tools, find_tools
-from claimctl_demo.real_servers.plane import Wanted
-from claimctl_demo.real_servers.programs import CannotStart
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e import playground, selection
 from tests.e2e.forked import SideBySide

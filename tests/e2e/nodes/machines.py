@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.real.nodes.cluster import Node, NodeCluster
+from kube_in_process.real.nodes.devices import FOREVER, Call, DeviceFault, judge, uses_of
+from kube_in_process.real.nodes.drivers import DriverProcess, Knobs, slice_of
+from kube_in_process.real.nodes.enclosure import HOME
+from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
 
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from claimctl_demo.real_nodes.cluster import Node, NodeCluster
-from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
-from claimctl_demo.real_nodes.enclosure import HOME
-from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet
-from claimctl_witness.devices import FOREVER, Call, DeviceFault, judge, uses_of
 from tests.e2e.places import Places
 from tests.e2e.watched import History
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube_in_process.real.nodes.devices import Call, Use, uses_of
+from kube_in_process.real.nodes.drivers import Knobs
+from kube_in_process.real.nodes.pods import DEAF
 from kube_in_process.storage.store import Revision
 
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
-from claimctl_demo.real_nodes.drivers import Knobs
-from claimctl_demo.real_nodes.pods import DEAF
-from claimctl_witness.devices import Call, Use, uses_of
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
 from tests.e2e.nodes.machines import NodeMachines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl_demo.real_nodes.pods import fill
+from kube_in_process.real.nodes.pods import fill
+
 from tests.e2e.places import Places
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from kube_in_process.real.nodes.cluster import Node
 
 from claimctl.wire.resources import DEPLOYMENTS, EVENTS, RESOURCECLAIMS
-from claimctl_demo.real_nodes.cluster import Node
 from tests.e2e import manifests
 from tests.e2e.harness import GROUP_136, HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import calls, machines, until_called, uses

@@ -10,9 +10,9 @@ import os
 from typing import Any
 
 import pytest
+from kube_in_process.real.nodes.kubelet import SYNC_FREQUENCY
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
-from claimctl_demo.real_nodes.kubelet import SYNC_FREQUENCY
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import calls, machines, make_deaf, starts, turn

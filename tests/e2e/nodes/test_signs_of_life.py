@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import pairwise
 
 import pytest
+from kube_in_process.real.nodes.cluster import NodeCluster
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
@@ -25,7 +26,6 @@ from claimctl.wire.resources import (
     REPLICASETS,
     RESOURCECLAIMS,
 )
-from claimctl_demo.real_nodes.cluster import NodeCluster
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import hold_deaf_pods, machines, make_deaf, until_unprepared

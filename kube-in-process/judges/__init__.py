@@ -1,0 +1,1 @@
+"""Programs that compare kube-in-process with real servers. ``python -m judges`` lists them."""

@@ -1,0 +1,46 @@
+"""``python -m judges``: lists the programs. ``python -m judges NAME [flags]``: runs one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+PROGRAMS = {
+    "conformance": ("conformance.lab", "replay recordings of real servers on kube-in-process"),
+    "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
+    "differential": ("differential.lab", "compare kube-in-process with real servers"),
+    "differential-again": ("differential.again", "compare kept answers of real servers again"),
+    "differential-record": ("differential.record", "make a recording of kept answers"),
+    "stories": ("differential.actions.lab", "the part of differential that plays user actions"),
+    "stories-record": ("differential.actions.record", "record stories on real servers"),
+    "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
+}
+"""The module of each program, and what it does."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program that is named, and return its exit code; without a name list all."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        listed = "\n".join(f"  {name:20} {what}" for name, (_, what) in PROGRAMS.items())
+        argparse.ArgumentParser(
+            prog="python -m judges",
+            usage="python -m judges NAME [flags]",
+            description=f"Programs that compare kube-in-process with real servers:\n\n{listed}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
+        ).print_help()
+        return 0
+    name, *rest = arguments
+    if name not in PROGRAMS:
+        print(
+            f"judges: no program is named {name!r}: `python -m judges` lists them", file=sys.stderr
+        )
+        return 2
+    program: Callable[[Sequence[str]], int] = import_module(f"judges.{PROGRAMS[name][0]}").main
+    return program(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

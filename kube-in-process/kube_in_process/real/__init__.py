@@ -1,0 +1,1 @@
+"""Real control planes and nodes for tests: what envtest is for Go."""
