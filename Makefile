@@ -7,6 +7,7 @@ RUN_STAMP := $(VENV)/.run-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 # all distributions of the repository
 PROJECTS := pyproject.toml $(wildcard */pyproject.toml)
+HOUSES := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 EDITABLE := $(PROJECTS:%pyproject.toml=--editable ./%)
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
@@ -23,7 +24,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files compile-tests krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-houses check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -74,8 +75,11 @@ $(BENCH_STAMP): locks/requirements.lock $(STAMP)
 demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--reservation-mode hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
-test: $(STAMP) ## run all tests (WORKERS=auto ARGS="-k name ...")
+test: $(STAMP) ## run the tests of claimctl (WORKERS=auto ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
+
+test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WORKERS=auto)
+	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) $(HOUSES)
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	$(BIN)/python -m labs torture $(call flags,BUDGET SEED SHARD WORKERS RESCHEDULE) $(ARGS)
@@ -163,15 +167,6 @@ reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the re
 
 placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
 	$(BIN)/python -m labs placing $(call flags,VERSION GATES) $(ARGS)
-
-conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
-	$(BIN)/python -m labs conformance $(ARGS)
-
-differential: $(STAMP) ## compare the embedded cluster with a real control plane (VERSION= BUDGET= SEED=)
-	$(BIN)/python -m labs differential $(call flags,VERSION BUDGET SEED) $(ARGS)
-
-fuzz: $(STAMP) ## send at least 20,000 random requests to the embedded API server
-	$(BIN)/python -m labs fuzz $(ARGS)
 
 e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, VERSION=, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
 	$(OF_VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)

@@ -12,10 +12,7 @@ from labs.slow_scheduler import lab as slow_scheduler
 from labs.torture.budget import Budget
 from labs.torture_real import lab as torture_real
 
-REAL = (
-    *("differential", "moving", "placing", "scheduling-record", "slow-scheduler", "stories"),
-    *("stories-record", "switching", "torture-real"),
-)
+REAL = (*("moving", "placing", "slow-scheduler", "switching", "torture-real"),)
 """The labs that need real servers."""
 
 
@@ -57,7 +54,7 @@ def test_each_lab_explains_its_flags(name: str, capsys: pytest.CaptureFixture[st
         ("slow-scheduler --binding -1", "slow-scheduler: --binding: -1 is not >= 0"),
         ("switching --pods 300", "switching: --pods: 300 is not between 2 and 250"),
         ("histories --compare a --seeds 0", "histories: --seeds: 0 is not >= 1"),
-        ("fuzz --retries 3", "fuzz: unrecognized arguments: --retries 3"),
+        ("kinds --retries 3", "kinds: unrecognized arguments: --retries 3"),
     ],
 )
 def test_a_bad_flag_is_named(arguments: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:

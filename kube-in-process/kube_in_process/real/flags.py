@@ -11,14 +11,15 @@ from typing import Any, NoReturn, TypeVar
 
 from kube_in_process.real.servers.programs import (
     API_SERVER,
+    ASSETS,
     ETCD,
     CannotStart,
     Programs,
     find_programs,
+    folder_of,
     present,
 )
 
-ASSETS = "KUBEBUILDER_ASSETS"
 POD_GROUPS_SINCE = (1, 36)
 _BAD, _SKIPPED = 2, 2
 """Exit codes for a bad flag, and for a program that has no real servers to run on."""
@@ -79,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 
     def programs(self, version: str) -> Programs:
         """The programs of real servers. Without any this exits: it is skipped."""
-        if not os.environ.get(ASSETS):
+        if not os.environ.get(ASSETS) and folder_of(version) is None:
             text = f"set {ASSETS} to a folder with etcd and the Kubernetes programs of one version"
             self.exit(_SKIPPED, f"{self.called}: skipped: {text}, or with a folder per version\n")
         try:
@@ -121,9 +122,7 @@ def programs_of(version: str) -> Programs:
     Raises:
         CannotStart: the programs are missing, of another version, or do not run here.
     """
-    folder = Path(os.environ[ASSETS])
-    if version and (folder / version).is_dir():
-        folder = folder / version
+    folder = (folder_of(version) if version else None) or Path(os.environ.get(ASSETS, ""))
     programs = find_programs(folder, _names(folder))
     text = ".".join(map(str, programs.version))
     if version and text != version:

@@ -1,14 +1,21 @@
-"""Find the programs of a control plane in a folder, and their version."""
+"""Find the programs of a control plane, and their version.
+
+``python -m kube_in_process.real.servers.programs VERSION`` prints the folder of a version, or
+nothing and exits with 1.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+ASSETS = "KUBEBUILDER_ASSETS"
+"""The variable with the folder of the programs, or of a folder for each version."""
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 ALL = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER)
@@ -37,6 +44,39 @@ class Programs:
 
     def path(self, name: str) -> str:
         return str(self.directory / name)
+
+
+def folder_of(version: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder with the programs of a minor version, such as 1.36; None if there is none.
+
+    That is a folder of this name in ``KUBEBUILDER_ASSETS``, or ``KUBEBUILDER_ASSETS`` itself if its
+    programs have the version. Without that variable it is the newest of the version in the store of
+    setup-envtest: a folder a version below the user's data directory.
+    """
+    if given := environment.get(ASSETS, ""):
+        if (Path(given) / version).is_dir():
+            return Path(given) / version
+        try:
+            found = find_programs(Path(given), (API_SERVER,))
+        except CannotStart:
+            return None
+        return Path(given) if ".".join(map(str, found.version)) == version else None
+    stored = sorted(_store(environment).glob(f"{version}.*-*-*"), key=_patch)
+    return stored[-1] if stored else None
+
+
+def _patch(folder: Path) -> int:
+    number = folder.name.partition("-")[0].rpartition(".")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _store(environment: Mapping[str, str]) -> Path:
+    """Where setup-envtest keeps the programs."""
+    home = Path(environment.get("HOME", "/"))
+    if sys.platform == "darwin":
+        return home / "Library/Application Support/io.kubebuilder.envtest/k8s"
+    data = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
+    return data / "kubebuilder-envtest/k8s"
 
 
 def find_programs(directory: Path, wanted: Sequence[str] = ALL) -> Programs:
@@ -109,3 +149,16 @@ def _parsed(path: Path, answer: subprocess.CompletedProcess[str]) -> tuple[tuple
         raise CannotStart(f"{path} --version says {lines[-1]!r}, not 'Kubernetes v1...'")
     major, minor, rest = found.groups()
     return (int(major), int(minor)), f"v{major}.{minor}{rest}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the folder of a version."""
+    folder = folder_of(arguments[0]) if arguments else None
+    if folder is None:
+        return 1
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
