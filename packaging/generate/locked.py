@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def needs(*extras: str) -> list[str]:
     return sorted({*asked, *build_requirements()})
 
 
-PARTS = {
+PARTS: dict[str, Callable[[], list[str]]] = {
     "claimctl": dependencies,
     "image": image_requirements,
     "build": build_requirements,
