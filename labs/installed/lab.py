@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from kube_in_process.real.flags import ASSETS, Parser
+from kube_in_process.real.flags import Parser
 from kube_in_process.real.nodes import enclosure
 from kube_in_process.real.nodes.cluster import NodeCluster, running
 from kube_in_process.real.nodes.needs import find_tools
-from kube_in_process.real.servers.programs import CannotStart
+from kube_in_process.real.servers.programs import ASSETS, CannotStart
 
 from claimctl import __version__
 from labs.installed.site import REFERENCE, UPGRADE, start_driver, use
