@@ -238,7 +238,7 @@ async def _playing(cluster: Cluster) -> AsyncIterator[Place]:
         ]
         tasks = [asyncio.create_task(follower.run()) for follower in followers]
         if files.tokens:
-            tasks.append(asyncio.create_task(Kubelets(transport, fleet).run()))
+            tasks.append(asyncio.create_task(Kubelets(transport, fleet, namespace=VICTIM).run()))
         pair.start("one", "two")
         try:
             await pair.leads()
