@@ -290,6 +290,8 @@ async def _measured(cluster: Cluster, harm: str, times: int, seconds: float) -> 
         while harm not in ENDLESS and not task.done():
             await victim.live()
         await victim.live_for(AFTERWARDS_SECONDS)
+        if not place.tenant.accepted:
+            raise RuntimeError(f"{harm}: the server took nothing, so nothing was measured")
         beside = victim.taken()
         resident, ended, lost = pair.most, pair.ended, pair.count(LEAVES)
         seconds_to_lead = await pair.start_again()
