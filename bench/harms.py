@@ -196,7 +196,7 @@ async def fan_out(tenant: Tenant, times: int) -> None:
 
 async def annotated(tenant: Tenant, times: int) -> None:
     """Eight Deployments with 45,000 names in the annotation, whose templates change."""
-    reserve = ",".join(f"c{n:05}" for n in range(43_000))
+    reserve = ",".join(f"{n:x}" for n in range(45_000))  # an object may have 256 KiB of them
     names = [f"annotated-{n}" for n in range(8 * times)]
     await tenant.create(_deployment(name, reserve=reserve) for name in names)
     async for number in paced(4.5 * times):

@@ -238,7 +238,7 @@ async def _playing(cluster: Cluster) -> AsyncIterator[Place]:
         ]
         tasks = [asyncio.create_task(follower.run()) for follower in followers]
         if files.tokens:
-            tasks.append(asyncio.create_task(Kubelets(transport, fleet).run()))
+            tasks.append(asyncio.create_task(Kubelets(transport, fleet, namespace=VICTIM).run()))
         pair.start("one", "two")
         try:
             await pair.leads()
@@ -290,6 +290,8 @@ async def _measured(cluster: Cluster, harm: str, times: int, seconds: float) -> 
         while harm not in ENDLESS and not task.done():
             await victim.live()
         await victim.live_for(AFTERWARDS_SECONDS)
+        if not place.tenant.accepted:
+            raise RuntimeError(f"{harm}: the server took nothing, so nothing was measured")
         beside = victim.taken()
         resident, ended, lost = pair.most, pair.ended, pair.count(LEAVES)
         seconds_to_lead = await pair.start_again()

@@ -67,9 +67,8 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     """
     wanted, unused = _as_asked(snapshot, held, groups), snapshot.unused_since
     limit = snapshot.rules.max_seconds_without_pods
-    if wanted.action is not Action.HOLD or unused is None or limit == inf:
+    if wanted.action is not Action.HOLD or unused is None:
         return wanted
-    assert wanted.blocker is not None
     # The limit measures the effect: no spec, no kind of workload and no unreadable object gets
     # round it. A status that still counts consumers does not say yet when the last one went.
     status, created = held.reservation.status, held.reservation.metadata.creation_timestamp
@@ -79,6 +78,9 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     left = limit - (0.0 if untold else age)
     if left <= 0 or has_begun(snapshot, held, Reason.UNUSED_TOO_LONG):
         return wanted.release(Reason.UNUSED_TOO_LONG)
+    if limit == inf:
+        return wanted
+    assert wanted.blocker is not None
     after = left if wanted.blocker.after is None else min(left, wanted.blocker.after)
     return replace(wanted, blocker=replace(wanted.blocker, after=after))
 

@@ -10,9 +10,10 @@ import pytest
 from msgspec import structs
 
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
-from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.reservations import ReleaseProgress
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -83,14 +84,18 @@ def test_a_pod_that_waits_for_ever_is_no_use(unschedulable_at: datetime | None) 
 
 
 def decision(
-    *, created: int = -(10**6), since_use: float = 10.0**6, **status: Any
+    *,
+    created: int = -(10**6),
+    since_use: float = 10.0**6,
+    rules: Rules = LIMITED,
+    **status: Any,
 ) -> RetentionDecision:
     """Of a reservation for a claim that was allocated long ago."""
     told = held_status(**{"allocation_time": after(-(10**6)), "consumers": 0, **status})
     made = reservation(status=told)
     meta = structs.replace(made.metadata, creation_timestamp=after(created))
     held = Held(structs.replace(made, metadata=meta), UNKNOWN, since_use=since_use)
-    snapshot = Snapshot(NOW, NAMESPACE, CLAIM, claim(WORKLOAD), (held,), rules=LIMITED)
+    snapshot = Snapshot(NOW, NAMESPACE, CLAIM, claim(WORKLOAD), (held,), rules=rules)
     return decide_retention(snapshot, held, frozenset())
 
 
@@ -119,3 +124,16 @@ def test_a_use_that_no_status_records_counts() -> None:
 
 def test_a_reservation_that_was_just_made_has_the_whole_time() -> None:
     assert decision(created=1 - LIMIT).action is Action.HOLD
+
+
+def test_a_release_that_has_begun_goes_on_without_the_limit() -> None:
+    """The command line does not know the limit, and another controller may have none."""
+    begun = ReleaseProgress(
+        step=ReleaseStep.FENCED,
+        reason=Reason.UNUSED_TOO_LONG,
+        since=NOW,
+        claim_uid="uid-slice",
+    )
+    made = decision(rules=HOLD, release=begun)
+    assert (made.action, made.reason) == (Action.RELEASE, Reason.UNUSED_TOO_LONG)
+    assert decision(rules=HOLD).action is Action.HOLD
