@@ -9,8 +9,8 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer._click.shell_completion import CompletionItem
 
+from claimctl.cli import typer_internals
 from claimctl.cli.printer import print_whole
 
 
@@ -35,10 +35,7 @@ def command(
     shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")],
 ) -> int:
     """Print a completion script to source, as in ``source <(claimctl install completion bash)``."""
-    from typer._completion_shared import get_completion_script
-
-    script = get_completion_script(prog_name="claimctl", complete_var=VARIABLE, shell=shell.value)
-    print_whole(script)
+    print_whole(typer_internals.script_for(shell.value, "claimctl", VARIABLE))
     return 0
 
 
@@ -53,10 +50,10 @@ def complete_names(command: Any) -> None:
             parameter.hidden = False
         kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
         if kind in METAVARS | NAMES:
-            parameter._custom_shell_complete = partial(_complete, kind)
+            typer_internals.complete_by(parameter, partial(_names, kind))
 
 
-def _complete(kind: str, context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
+def _names(kind: str, context: Any, incomplete: str) -> list[str]:
     from claimctl.cli.cluster_names import COMPLETIONS
 
-    return [CompletionItem(name) for name in COMPLETIONS[kind](context, incomplete)]
+    return COMPLETIONS[kind](context, incomplete)

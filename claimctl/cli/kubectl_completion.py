@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
+from claimctl.cli import typer_internals
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.main import build
 from claimctl.cli.printer import print_lines
@@ -24,9 +24,5 @@ def main() -> None:
 
 def suggestions(words: Sequence[str]) -> list[str]:
     """What the last of the words may become."""
-    from typer._completion_classes import BashComplete
-
     *before, incomplete = words or [""]
-    command: Any = build()
-    complete = BashComplete(command, {}, "claimctl", VARIABLE)
-    return [str(item.value) for item in complete.get_completions(before, incomplete)]
+    return typer_internals.suggestions(build(), "claimctl", VARIABLE, before, incomplete)

@@ -14,6 +14,7 @@ import typer
 import typer.core
 import typer.main
 
+from claimctl.cli import typer_internals
 from claimctl.cli.access import connection_flags
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
@@ -139,10 +140,7 @@ def build() -> Callable[..., object]:
 def run(arguments: Sequence[str], program: str = "claimctl") -> int:
     """Run one command line and return its exit code. No arguments mean ``--help``."""
     if VARIABLE in os.environ:
-        # what ``add_completion`` does, without its two flags: claimctl has ``completion``
-        from typer._completion_classes import completion_init
-
-        completion_init()
+        typer_internals.answer_shells()
     return guarded(
         lambda: build()(
             args=_in_order(_with_dry_run(list(arguments))) or ["--help"],

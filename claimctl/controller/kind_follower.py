@@ -120,7 +120,7 @@ class KindFollower:
                 del kinds.states[kind]
             else:
                 states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
-        changed = False
+        changed, unused, named = False, list[str](), self._reserved() | self._rules().keys()
         for kind, state in states.items():
             if kinds.states.get(kind) == state:
                 continue
@@ -131,7 +131,12 @@ class KindFollower:
                 kinds.leave(state)
             else:
                 tasks.spawn(task, kinds.follow(state).run())
-            log.info("kind of workloads", kind=kind[1], group=kind[0], problem=state.problem)
+            if state.resource is None and kind not in named:
+                unused.append(f"{kind[1]}.{kind[0]}")
+            else:
+                log.info("kind of workloads", kind=kind[1], group=kind[0], problem=state.problem)
+        if unused:
+            log.info("kinds of workloads that the cluster does not serve", kinds=unused)
         if changed:
             self._looked()
         await self._write_statuses()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -18,18 +16,17 @@ from labs.model.search import Search
 from labs.model.server import Bounds
 from labs.model.space import Model, Space
 from labs.model.state import Entry, Pod, put, renamed, renamed_process, watching
+from labs.part import part
 
 C = TypeVar("C", Scenario, Mutation)
-_DAYS = 8
-"""After so many days, each of the largest searches was made."""
+_PARTS = 8
+"""A test run makes one of the largest searches in so many."""
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 
 
-def todays(cases: Iterable[C], largest: Sequence[str], days: int) -> list[C]:
-    """The cases; of the largest only those whose turn it is, by TORTURE_DAY or today's date."""
-    given = os.environ.get("TORTURE_DAY")
-    day = int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
-    left_out = set(largest) - set(largest[day % days :: days])
+def played(cases: Iterable[C], largest: Sequence[str], parts: int) -> list[C]:
+    """The cases; of the largest only those of the part that this commit plays."""
+    left_out = set(largest) - set(largest[part() % parts :: parts])
     return [case for case in cases if _name(case) not in left_out]
 
 
@@ -37,7 +34,7 @@ def _name(case: Scenario | Mutation) -> str:
     return f"{case.dialect.name}: {case.name}"
 
 
-@pytest.mark.parametrize("scenario", todays(PLAYED, LARGEST, _DAYS), ids=_name)
+@pytest.mark.parametrize("scenario", played(PLAYED, LARGEST, _PARTS), ids=_name)
 def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
     result = Search(Model(scenario.dialect, scenario.bounds)).run()
     assert result.violations == []
@@ -45,7 +42,7 @@ def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario)
     assert result.resting > 0
 
 
-@pytest.mark.parametrize("mutation", todays(MUTATIONS, LONGEST, len(LONGEST)), ids=_name)
+@pytest.mark.parametrize("mutation", played(MUTATIONS, LONGEST, len(LONGEST)), ids=_name)
 def test_a_protocol_broken_on_purpose_is_found_out(mutation: Mutation) -> None:
     (violation,) = mutation.search().violations
     assert 1 < len(violation.trace) < 30

@@ -1,22 +1,20 @@
-"""A small part of the torture tests in every test run; the date selects the part."""
+"""A small part of the torture tests in every test run; the commit selects the part."""
 
 from __future__ import annotations
 
-import datetime
 import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
+from labs.part import again, part
 from labs.torture.explorer import explore
 from labs.torture.perturbations import perturb, points
 
 ROOT = Path(__file__).parents[2]
 SHARDS = 730
-"""Number of days until every perturbation was tried."""
+"""A test run tries one perturbation in so many."""
 SEEDS = 12
 RESCHEDULE_SEEDS = (3, 12, 20, 33, 67)
 """Each of the following happens in two of them: a change of claimctl changes all schedules. In a
@@ -32,23 +30,18 @@ DONE_BY_RUNS = (
 """What the runs of ``claimctl reschedule`` do in these schedules, each at least once."""
 
 
-@pytest.fixture
-def day() -> int:
-    """TORTURE_DAY, or the number of today."""
-    given = os.environ.get("TORTURE_DAY")
-    return int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
-
-
-def test_todays_schedules_break_no_promise(day: int) -> None:
-    for seed in range(day * SEEDS, (day + 1) * SEEDS):
+def test_schedules_of_the_part_break_no_promise() -> None:
+    chosen = part()
+    for seed in range(chosen * SEEDS, (chosen + 1) * SEEDS):
         verdict = explore(seed).verdict
-        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+        assert verdict.good, "\n".join([again(chosen), str(verdict), *verdict.log])
 
 
-def test_todays_perturbations_break_no_promise(day: int) -> None:
-    for point in points()[day % SHARDS :: SHARDS]:
+def test_perturbations_of_the_part_break_no_promise() -> None:
+    chosen = part()
+    for point in points()[chosen % SHARDS :: SHARDS]:
         verdict = perturb(point)
-        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+        assert verdict.good, "\n".join([again(chosen), str(verdict), *verdict.log])
 
 
 def test_runs_of_reschedule_break_no_promise() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,7 +70,10 @@ def programs(*, signals: bool = False) -> str:
 
 
 async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
-    """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test."""
+    """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test.
+
+    If the time is over, or the test is cancelled, the shell and all that it started are killed.
+    """
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -83,8 +88,15 @@ async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
             "KUBECONFIG": str(kubeconfig),
             "NO_COLOR": "1",
         },
+        start_new_session=True,
     )
-    async with asyncio.timeout(seconds):
-        out, err = await process.communicate()
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
     assert process.returncode is not None
     return Answer(process.returncode, out.decode(), err.decode())

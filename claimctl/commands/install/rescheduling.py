@@ -38,7 +38,7 @@ class Rescheduling:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """The names of its parts in ``manifests.RESCHEDULER_FOLDERS``, in their order."""
+        """The names of its parts in ``components.RESCHEDULER_FOLDERS``, in their order."""
         runs = "rescheduler-loop" if self.interval else "rescheduler-cronjob"
         return "rescheduler-rights", "rescheduler", runs
 

@@ -1,9 +1,16 @@
 """Take out the entries of pending pods that claimctl listed ahead and left behind.
 
-An earlier claimctl left such entries when its hold left the claim. Two of them keep the claim
-allocated, also on a node that no pod can use: the scheduler frees a claim for an unschedulable pod
-only if the claim lists nobody else (PostFilter), and kube-controller-manager (KCM) removes no
-pending pod.
+A controller takes such entries out before its hold leaves the claim. Without a controller they
+stay behind in two situations:
+
+- The ClaimReservation goes while no controller runs: somebody takes its finalizer away, or deletes
+  the CRDs. The hold and the entries stay in the list.
+- Another client then takes the hold out of the list, by hand or from a backup, and leaves the
+  entries.
+
+Two entries keep the claim allocated, also on a node that no pod can use: the scheduler frees a
+claim for an unschedulable pod only if the claim lists nobody else (PostFilter), and
+kube-controller-manager (KCM) removes no pending pod.
 
 A scheduler may be binding such a pod without another write to the claim (see
 ``reservation.users.blockers``). So the claim has to stay allocated until the binding time after

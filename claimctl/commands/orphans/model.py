@@ -83,7 +83,7 @@ class ScannedClaim:
     live: LiveList
     now: datetime
     answers: Mapping[str, Answer] = field(default_factory=dict)
-    """Answers by UID, for the references that ``judge.questions`` returned."""
+    """Answers by UID, for the references that ``judge.references_to_read`` returned."""
     reserved: bool = False
     """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
     others: Mapping[str, ResourceClaim] = field(default_factory=dict)

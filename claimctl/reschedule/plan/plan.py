@@ -108,7 +108,8 @@ class TaintStep(Piece, frozen=True, kw_only=True):
 
 class ResizeStep(Piece, frozen=True, kw_only=True):
     """The resize for which the pods of ``unit`` are evicted. It is looked at before each of them,
-    and its round is noted before the first. The rest is as in ``record.Round``."""
+    and its round is noted before the first. The rest is as in
+    ``records.RecordedResize``."""
 
     pod: PodRef
     generation: int

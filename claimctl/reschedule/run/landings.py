@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.plan import Move, Owner, PodRef
@@ -58,6 +59,12 @@ class PodOwner(ObjectHeader, frozen=True, kw_only=True):
 
 _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})
 _ASKED = {kind.kind: read_as(kind, PodOwner) for kind in (REPLICASETS, JOBS)}
+
+
+def _place_and_age(pod: Pod) -> tuple[bool, float, str]:
+    """The order of replacements: those with a node first, then the oldest, then by name."""
+    made = pod.metadata.creation_timestamp
+    return not pod.spec.node_name, made.timestamp() if made else inf, pod.metadata.name
 
 
 @dataclass(slots=True)
@@ -189,13 +196,14 @@ class Landings:
             flight.outcome = MoveOutcome.GONE
 
     def _replacement(self, flight: Flight, siblings: Sequence[Pod]) -> Pod | None:
-        """The replacement that was seen before, else the oldest new pod of the owner."""
+        """The replacement that was seen before, else the oldest new pod of the owner: of those that
+        have a node, if there are any."""
         known = self._known[flight.move.pod.namespace]
         for pod in siblings:
             if pod.metadata.uid == flight.replacement:
                 return pod
         new = [pod for pod in siblings if pod.metadata.uid not in known]
-        return min(new, key=lambda pod: (not pod.spec.node_name, pod.metadata.name), default=None)
+        return min(new, key=_place_and_age, default=None)
 
     async def _comes_no_more(self, flight: Flight, siblings: Sequence[Pod]) -> bool:
         """Whether the owner has all the pods it wants without the replacement: a Job may have

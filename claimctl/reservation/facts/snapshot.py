@@ -218,7 +218,7 @@ class Snapshot:
     template_refused: str = ""
     """The API server's message if it refused a claim made from the template."""
     unreadable: tuple[Unreadable, ...] = ()
-    """The unreadable objects that may concern the claim (see ``reservation.unreadable``). The other
+    """The unreadable objects that may concern the claim (see ``facts.unreadable``). The other
     fields may have the last readable version of such an object."""
     rules: Rules = Rules()
     evidence: Evidence = Evidence()

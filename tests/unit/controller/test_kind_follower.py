@@ -85,3 +85,22 @@ async def test_a_status_that_may_not_be_written_is_told_once() -> None:
     (line,) = [line for line in lines if line["log_level"] == "warning"]
     assert line["event"] == "statuses of WorkloadKinds are not written"
     assert "no right to patch" in line["error"]
+
+
+async def test_kinds_that_nobody_uses_and_no_server_serves_are_one_line() -> None:
+    made, _ = groups_server()
+    define_custom_resources(made)
+    spec = {"group": "x.io", "kind": "Thing"}
+    body = {"apiVersion": "claimctl.io/v1alpha1", "kind": "WorkloadKind", "spec": spec}
+    made.create("workloadkinds", {**body, "metadata": {"name": "things.x.io"}})
+    caches = await filled(made)
+    follower = KindFollower(made.client, caches, LoopClock(NOW), lambda: None, lambda: True)
+    tasks = Tasks()
+    with capture_logs() as lines:
+        await follower.look(tasks)
+        await follower.look(tasks)
+    used, unused = [line for line in lines if line["event"].startswith("kind")]
+    assert (used["event"], used["kind"], used["group"]) == ("kind of workloads", "Thing", "x.io")
+    assert unused["event"] == "kinds of workloads that the cluster does not serve"
+    assert "JobSet.jobset.x-k8s.io" in unused["kinds"]
+    assert "Thing.x.io" not in unused["kinds"]
