@@ -45,17 +45,17 @@ define new-venv
 endef
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 
-$(STAMP): requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml claimctl-reschedule/pyproject.toml
 	$(new-venv)
 	$(INSTALL) --require-hashes -r requirements-dev.lock
-	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
+	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process --editable ./claimctl-reschedule
 	@touch $@ $(RUN_STAMP)
 
 # what the demonstration needs, without the tools of developers
-$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml kube-in-process/pyproject.toml
+$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml kube-in-process/pyproject.toml claimctl-reschedule/pyproject.toml
 	$(new-venv)
 	$(INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
-	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
+	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process --editable ./claimctl-reschedule
 	@touch $@
 
 $(BENCH_STAMP): requirements-bench.lock $(STAMP)

@@ -58,7 +58,7 @@ _TABLE = {
         "reserve": ("claims.reserve", "Reserve a workload's claims for it."),
         "release": ("claims.release", "Release a claim by hand."),
         "reschedule": (
-            "claimctl.reschedule.command.reschedule",
+            "claimctl_reschedule.command.reschedule",
             "Move pods to better nodes, aware of claims.",
         ),
     },

@@ -18,7 +18,7 @@ MODULES = (
     "claimctl.commands.timeline.model",
     "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
-    "claimctl.reschedule.command.document",
+    "claimctl_reschedule.command.document",
     "claimctl_demo.story.documents",
 )
 """Where the documents are. The demonstration may not be installed."""

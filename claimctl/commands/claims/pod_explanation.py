@@ -19,7 +19,6 @@ from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim,
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
@@ -31,6 +30,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
+from claimctl_reschedule.shapes.scheduling import SchedulingPod
 
 _WHOLE_PODS = wire.read_as(wire.PODS, SchedulingPod)
 """With the fields that tell why a node refused a pod."""

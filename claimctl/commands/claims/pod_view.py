@@ -11,13 +11,13 @@ from claimctl.cli.documents import Names, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.whereabouts import ObstructionKind
-from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
+from claimctl_reschedule.plan.refusals import AVOIDS, is_braked
+from claimctl_reschedule.shapes.scheduling import SchedulingPod
 
 WELL = "Nothing is wrong."
 """Never below a Warning Event, or below what keeps pods from a claim."""

@@ -34,10 +34,6 @@ from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
-from claimctl.reschedule.plan.avoidance import complaints
-from claimctl.reschedule.plan.kubelet import in_vain
-from claimctl.reschedule.plan.own_taints import stale_taints
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
@@ -46,6 +42,10 @@ from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.seams import Clock
+from claimctl_reschedule.plan.avoidance import complaints
+from claimctl_reschedule.plan.kubelet import in_vain
+from claimctl_reschedule.plan.own_taints import stale_taints
+from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 
 T = TypeVar("T")
 

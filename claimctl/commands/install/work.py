@@ -27,8 +27,8 @@ from claimctl.commands.install.components import (
     chosen,
 )
 from claimctl.commands.install.rescheduling import SCHEDULE, Rescheduling
-from claimctl.reschedule.command.work import policy_of
 from claimctl.wire.base import Object
+from claimctl_reschedule.command.work import policy_of
 
 _CRON = re.compile(
     r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)"

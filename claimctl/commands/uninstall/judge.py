@@ -20,7 +20,6 @@ from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, Scanne
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.records import is_carried_out
 from claimctl.installation import LEASE_NAME
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
@@ -32,6 +31,7 @@ from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_co
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
+from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 
 CAUSES = frozenset(
     (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE)

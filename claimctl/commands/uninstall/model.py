@@ -11,13 +11,13 @@ import msgspec
 
 from claimctl.cli.documents import Document, Names, Part
 from claimctl.commands.orphans.model import ScannedClaim
-from claimctl.reschedule.plan.plan import PodRef
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
+from claimctl_reschedule.plan.plan import PodRef
 
 ANNOTATIONS = "claimctl.io/"
 """All annotations of claimctl begin with this."""

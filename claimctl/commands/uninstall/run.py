@@ -38,17 +38,17 @@ from claimctl.downgrade.expansion import listed_ahead
 from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
 from claimctl.kube.client import Client
 from claimctl.parallel import in_parallel
-from claimctl.reschedule.plan.refusals import BRAKE_GATE
-from claimctl.reschedule.run.avoiding import Avoiding
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone
 from claimctl.text import listed
 from claimctl.wire.resources import NODES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl_reschedule.plan.refusals import BRAKE_GATE
+from claimctl_reschedule.run.avoiding import Avoiding
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.taints import Taints
+from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 
 POLL_SECONDS = 2.0
 """Least time between two rounds. A pause is at least as long as the scan before it."""

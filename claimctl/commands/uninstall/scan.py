@@ -20,10 +20,6 @@ from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed, list_if_served
-from claimctl.reschedule.plan.own_taints import own_taints
-from claimctl.reschedule.plan.plan import PodRef
-from claimctl.reschedule.run.avoiding import braked_pods
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
@@ -31,6 +27,10 @@ from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
+from claimctl_reschedule.plan.own_taints import own_taints
+from claimctl_reschedule.plan.plan import PodRef
+from claimctl_reschedule.run.avoiding import braked_pods
+from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 
 
 class JobTemplate(Wire, frozen=True, kw_only=True):
