@@ -22,7 +22,8 @@ class Command:
 
     Attributes:
         name: its words: ``get``, or ``uninstall verify``.
-        module: the module that has the function ``function``, which is the command.
+        module: the module that has the function ``function``, which is the command; '' if the
+            extension of the command's name has it.
     """
 
     name: str
@@ -58,7 +59,7 @@ _TABLE = {
         "reserve": ("claims.reserve", "Reserve a workload's claims for it."),
         "release": ("claims.release", "Release a claim by hand."),
         "reschedule": (
-            "claimctl_reschedule.command.reschedule",
+            "",
             "Move pods to better nodes, aware of claims.",
         ),
     },
@@ -100,12 +101,13 @@ _TABLE = {
     },
 }
 """By group and name: where the command is, and the help. ``doctor:report`` is the function
-``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``."""
+``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. An
+extension brings the commands of no place (see ``claimctl.cli.extensions``)."""
 
 
 def _command(group: Group, name: str, place: str, help_: str) -> Command:
     module, _, function = place.partition(":")
-    if not module.startswith("claimctl"):
+    if module and not module.startswith("claimctl"):
         folder, _, file = module.partition(".")
         module = f"claimctl.commands.{folder}.{file or folder}"
     return Command(name, help_, module, function or "command", group)

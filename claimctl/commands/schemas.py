@@ -7,6 +7,7 @@ import importlib
 import json
 
 from claimctl.cli.documents import Document, kind_of, schema
+from claimctl.cli.extensions import extensions
 from claimctl.cli.printer import print_whole
 
 MODULES = (
@@ -18,7 +19,6 @@ MODULES = (
     "claimctl.commands.timeline.model",
     "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
-    "claimctl_reschedule.command.document",
     "claimctl_demo.story.documents",
 )
 """Where the documents are. The demonstration may not be installed."""
@@ -26,7 +26,8 @@ MODULES = (
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind."""
-    for name in MODULES:
+    of_extensions = (name for each in extensions().values() for name in each.documents)
+    for name in (*MODULES, *of_extensions):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:

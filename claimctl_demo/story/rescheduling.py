@@ -9,9 +9,9 @@ from typing import Any
 from claimctl.kube.discovery import look
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
+from claimctl.wire.traces import own_taints
 from claimctl_demo.story.objects import DEVICE_CLASS
 from claimctl_demo.story.stage import Stage, StoryFailed
-from claimctl_reschedule.plan.own_taints import own_taints
 from claimctl_reschedule.plan.planning import plan
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.policyfile.reading import check

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from claimctl.wire.base import Object
+from claimctl.wire.traces import AVOID_TAINT
 from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.nodes import NODE
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
 from labs.cells import CELL_LABEL, LONG_RUN, document
 
 RECORD: Version = ("claimctl.io/v1alpha1", "RescheduleRecord")

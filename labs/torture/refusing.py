@@ -15,8 +15,7 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 from kube_in_process.components.kubelet.kubelet import PREPARE_FAILS
 
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
-from claimctl_reschedule.plan.refusals import BRAKE_GATE
+from claimctl.wire.traces import AVOID_TAINT, BRAKE_GATE
 from claimctl_reschedule.run.reallocating import FOR_AVOIDANCE
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import NAMESPACE

@@ -22,7 +22,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
 from claimctl.kube.retry import Backoff
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
-from claimctl_reschedule.plan.own_taints import CRITICAL_TAINT, is_own
+from claimctl.wire.traces import CRITICAL_TAINT, is_own
 from claimctl_reschedule.plan.planning import plan
 from claimctl_reschedule.policyfile.reading import check
 from claimctl_reschedule.run.execution import RunSettings

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
+from claimctl.wire.traces import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, RESERVATION, Workload
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.next_steps import follow
 from tests.e2e.printed import pattern, printed_commands

@@ -9,7 +9,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
-from claimctl_reschedule.plan.own_taints import MOVING_TAINT, is_own
+from claimctl.wire.traces import MOVING_TAINT, is_own
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.steps import Result
 from claimctl_reschedule.run.taints import YOUNG, Closed, Taints

@@ -14,7 +14,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
 )
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
+from claimctl.wire.traces import AVOID_TAINT
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.plan.refusals import AVOIDS
 from claimctl_reschedule.run.steps import Result

@@ -14,11 +14,11 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, PODS
 from claimctl.wire.seams import Transport
+from claimctl.wire.traces import BRAKE_GATE
 from claimctl_reschedule.plan.plan import Plan, PodRef, Reallocation, Release
 from claimctl_reschedule.plan.planning import NOT_LISTED
 from claimctl_reschedule.plan.policy import Policy, Profile, UnplaceablePods
 from claimctl_reschedule.plan.reasons import Ground
-from claimctl_reschedule.plan.refusals import BRAKE_GATE
 from claimctl_reschedule.run.loop import Loop, election_settings
 from claimctl_reschedule.run.signs import Signs
 from tests.e2e import manifests

@@ -16,7 +16,7 @@ from kube_in_process.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock
-from claimctl_reschedule.plan.own_taints import CRITICAL_TAINT
+from claimctl.wire.traces import CRITICAL_TAINT
 from claimctl_reschedule.plan.plan import Plan
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.records import Records

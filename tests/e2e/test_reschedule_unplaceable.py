@@ -17,7 +17,7 @@ from claimctl.wire.coordination import Event, ObjectReference, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, EVENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
+from claimctl.wire.traces import AVOID_TAINT
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.loop import Loop
 from claimctl_reschedule.run.waking import PodSigns

@@ -9,7 +9,7 @@ import pytest
 
 from claimctl.commands.uninstall.stopping import CRONJOBS, RESCHEDULER
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
-from claimctl_reschedule.plan.refusals import BRAKE_GATE
+from claimctl.wire.traces import BRAKE_GATE
 from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.shapes.records import (
     RecordedAvoidance,

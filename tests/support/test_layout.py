@@ -124,7 +124,6 @@ def test_each_module_that_decides_has_a_test_file_of_its_name() -> None:
         name
         for name, test in wanted.items()
         if test not in files_of_tests()
-        and name not in COMMANDS
         and f"claimctl/{name}" not in COMMANDS
         and not name.startswith(PRINTING)
         and not name.endswith("work.py")

@@ -11,10 +11,9 @@ from enum import StrEnum
 
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
+from claimctl.wire.traces import BRAKE_GATE
 from claimctl_reschedule.shapes.scheduling import SchedulingContainerState, SchedulingPod
 
-BRAKE_GATE = "claimctl.io/brake"
-"""The scheduling gate of pods whose owner is braked."""
 AVOIDS = "claimctl.io/avoids"
 """The annotation by which the admission policy marks the pods that it has changed."""
 _FOR_ITSELF = {

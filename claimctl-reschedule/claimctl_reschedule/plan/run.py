@@ -11,12 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.traces import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl_reschedule.plan.budgets import Budgets
 from claimctl_reschedule.plan.facts import facts_of, reference
 from claimctl_reschedule.plan.inventory import Inventory
 from claimctl_reschedule.plan.ledger import Ledger
 from claimctl_reschedule.plan.observed import Observed
-from claimctl_reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl_reschedule.plan.plan import (
     AvoidStep,
     Move,

@@ -18,10 +18,11 @@ from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import Changed, change_object
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import BRAKE_GATE
 from claimctl_reschedule.plan.avoidance import is_empty
 from claimctl_reschedule.plan.facts import reference
 from claimctl_reschedule.plan.plan import AvoidStep, PodRef
-from claimctl_reschedule.plan.refusals import BRAKE_GATE, is_braked
+from claimctl_reschedule.plan.refusals import is_braked
 from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.run.taints import Taints
 from claimctl_reschedule.shapes.records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from claimctl.kube.errors import Forbidden
-from claimctl_reschedule.plan.own_taints import MOVING_TAINT
+from claimctl.wire.traces import MOVING_TAINT
 from claimctl_reschedule.plan.plan import Move, TaintStep
 from claimctl_reschedule.plan.reasons import Ground, Obstacle
 from claimctl_reschedule.run.groups import MoveGroup, has_landed

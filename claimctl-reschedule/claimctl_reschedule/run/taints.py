@@ -28,19 +28,24 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import Changed, change_object
 from claimctl.telemetry.face import Metric
-from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader, find_condition
-from claimctl.wire.resources import NODES, read_as
+from claimctl.wire import traces
+from claimctl.wire.meta import find_condition
 from claimctl.wire.seams import Clock
-from claimctl_reschedule.plan import own_taints
+from claimctl.wire.traces import (
+    AVOID_TAINT,
+    CRITICAL_TAINT,
+    MOVING_TAINT,
+    TAINTED_NODES,
+    RawTaint,
+    TaintedNode,
+)
 from claimctl_reschedule.plan.facts import is_critical
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT, MOVING_TAINT
 from claimctl_reschedule.plan.plan import PodRef, TaintStep
 from claimctl_reschedule.run.evicting import present
 from claimctl_reschedule.run.reallocating import withdraw_stale
@@ -60,31 +65,6 @@ YOUNG = timedelta(seconds=30)
 """An entry that was renewed within this time is of a process that lives."""
 RENEWED = 10.0
 """After so many seconds, a process renews the entries of its taints."""
-
-Taint = dict[str, Any]
-"""A taint with all its fields, also those that claimctl does not know."""
-
-
-class TaintedSpec(Wire, frozen=True, kw_only=True):
-    taints: tuple[Taint, ...] = ()
-
-    def __post_init__(self) -> None:
-        # a null is as if the field was not there, as in every struct
-        present = tuple(
-            {name: value for name, value in taint.items() if value is not None}
-            for taint in self.taints
-        )
-        if present != self.taints:
-            force_setattr(self, "taints", present)
-
-
-class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
-    """A node with its taints as the server sends them, so that they can be written again."""
-
-    spec: TaintedSpec = TaintedSpec()
-
-
-TAINTED_NODES = read_as(NODES, TaintedNode)
 
 
 class Closed(StrEnum):
@@ -106,11 +86,11 @@ class End(StrEnum):
     TIMED_OUT = "TimedOut"
 
 
-def is_own(taint: Taint) -> bool:
-    return own_taints.is_own(str(taint.get("key")), str(taint.get("value") or ""))
+def is_own(taint: RawTaint) -> bool:
+    return traces.is_own(str(taint.get("key")), str(taint.get("value") or ""))
 
 
-def _matches(taint: Taint, entry: RecordedTaint) -> bool:
+def _matches(taint: RawTaint, entry: RecordedTaint) -> bool:
     return taint.get("key") == entry.key and (taint.get("value") or "") == entry.value
 
 
@@ -152,7 +132,7 @@ class Taints:
             deadline=now + timedelta(seconds=step.timeout_seconds),
         )
         self._renew_at = self.clock.monotonic() + RENEWED
-        if not own_taints.is_own(step.key, step.value):
+        if not traces.is_own(step.key, step.value):
             raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
 
         def add(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
@@ -277,7 +257,7 @@ class Taints:
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
         closed = Closed.OURS
 
-        def change(node: TaintedNode) -> tuple[Taint, ...]:
+        def change(node: TaintedNode) -> tuple[RawTaint, ...]:
             nonlocal closed
             taints = node.spec.taints
             # key and effect identify a taint on a node
@@ -297,13 +277,13 @@ class Taints:
     async def _untaint(self, entry: RecordedTaint) -> bool:
         """Remove exactly this taint, on a node of any state; whether it was there."""
 
-        def kept(node: TaintedNode) -> tuple[Taint, ...]:
+        def kept(node: TaintedNode) -> tuple[RawTaint, ...]:
             return tuple(taint for taint in node.spec.taints if not _matches(taint, entry))
 
         return await self._write(entry.node, kept) is Changed.WRITTEN
 
     async def _write(
-        self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]
+        self, name: str, change: Callable[[TaintedNode], tuple[RawTaint, ...]]
     ) -> Changed:
         """Change the taints of a node under its version."""
 

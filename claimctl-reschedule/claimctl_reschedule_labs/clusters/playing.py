@@ -11,7 +11,7 @@ from kube_in_process.cluster import Cluster
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.retry import Backoff
-from claimctl_reschedule.plan.own_taints import is_own
+from claimctl.wire.traces import is_own
 from claimctl_reschedule.plan.plan import Plan
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.execution import RunSettings

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from claimctl.wire.traces import BRAKE_GATE
 from claimctl_reschedule.plan import brake
-from claimctl_reschedule.plan.refusals import AVOIDS, BRAKE_GATE
+from claimctl_reschedule.plan.refusals import AVOIDS
 from claimctl_reschedule.shapes.records import RecordedAvoidance
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support.scheduling import NOW, pod

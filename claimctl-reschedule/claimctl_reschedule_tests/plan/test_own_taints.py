@@ -8,7 +8,8 @@ import pytest
 
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node, NodeSpec, Taint
-from claimctl_reschedule.plan.own_taints import is_own, stale_taints
+from claimctl.wire.traces import is_own
+from claimctl_reschedule.plan.own_taints import stale_taints
 from claimctl_reschedule.shapes.records import RecordedTaint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

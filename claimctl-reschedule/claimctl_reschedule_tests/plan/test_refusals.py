@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from claimctl_reschedule.plan.refusals import BRAKE_GATE, Refusal, is_braked, refusal, why_stuck
+from claimctl.wire.traces import BRAKE_GATE
+from claimctl_reschedule.plan.refusals import Refusal, is_braked, refusal, why_stuck
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support.scheduling import NOW, pod
 

@@ -31,7 +31,7 @@ from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_co
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
+from claimctl.wire.traces import RECORDS
 
 CAUSES = frozenset(
     (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE)
@@ -99,7 +99,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
         yield Leftover(wire.NODES.kind, "", node, Why.TAINTED, text)
     for record in scan.avoiding:
         text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
-        yield Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
+        yield Leftover(RECORDS.kind, "", record, Why.AVOIDS, text)
     for pod in scan.braked:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)

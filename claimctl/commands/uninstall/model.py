@@ -17,7 +17,6 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
-from claimctl_reschedule.plan.plan import PodRef
 
 ANNOTATIONS = "claimctl.io/"
 """All annotations of claimctl begin with this."""
@@ -92,7 +91,9 @@ class Scan:
     """Whether the user may not read nodes, so that nobody knows their taints."""
     avoiding: tuple[str, ...] = ()
     """Names of the RescheduleRecords that keep pods off nodes."""
-    braked: tuple[PodRef, ...] = ()
+    tainting: tuple[str, ...] = ()
+    """Names of the RescheduleRecords that have entries of taints."""
+    braked: tuple[ObjectMeta, ...] = ()
     """Pods with the scheduling gate of ``claimctl reschedule``."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
 from claimctl.wire.placement import admits
+from claimctl.wire.traces import is_own
 from claimctl_reschedule.plan.fit import matches_affinity
-from claimctl_reschedule.plan.own_taints import is_own
 from claimctl_reschedule.plan.run import Context, Run
 from claimctl_reschedule.plan.world import WorldNode, WorldPod
 

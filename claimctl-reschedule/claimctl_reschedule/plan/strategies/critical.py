@@ -18,10 +18,10 @@ from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import admits
+from claimctl.wire.traces import CRITICAL_TAINT, TAINT_VALUE_PREFIX, is_own
 from claimctl_reschedule.plan.facts import by_name, is_critical, is_critical_by_priority, reference
 from claimctl_reschedule.plan.fit import Unknown
 from claimctl_reschedule.plan.inventory import Placement
-from claimctl_reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX, is_own
 from claimctl_reschedule.plan.policy import (
     CRITICAL_PRIORITY,
     DEFAULT_SCHEDULER,

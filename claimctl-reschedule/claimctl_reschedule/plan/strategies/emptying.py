@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import admits
+from claimctl.wire.traces import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl_reschedule.plan.facts import MIRROR, victim_rank
 from claimctl_reschedule.plan.fit import Unknown
-from claimctl_reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl_reschedule.plan.policy import HighNodeUtilization
 from claimctl_reschedule.plan.reasons import Ground, Obstacle
 from claimctl_reschedule.plan.run import Context, Run, of_other

@@ -16,12 +16,12 @@ from msgspec.structs import replace as with_fields
 
 from claimctl.text import counted
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.traces import AVOID_TAINT
 from claimctl_reschedule.plan import avoidance, brake
 from claimctl_reschedule.plan.facts import by_name, created_at, reference
 from claimctl_reschedule.plan.fit import Unknown
 from claimctl_reschedule.plan.inventory import Placement
 from claimctl_reschedule.plan.observed import Observed
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
 from claimctl_reschedule.plan.plan import AvoidStep, Release, TaintStep
 from claimctl_reschedule.plan.policy import Avoid, MoveHeldClaims, UnplaceablePods
 from claimctl_reschedule.plan.protections import replaces

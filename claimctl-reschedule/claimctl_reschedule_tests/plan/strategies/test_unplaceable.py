@@ -13,13 +13,13 @@ from msgspec.structs import replace as with_fields
 
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.traces import AVOID_TAINT, BRAKE_GATE
 from claimctl_reschedule.plan.observed import Observed
-from claimctl_reschedule.plan.own_taints import AVOID_TAINT
 from claimctl_reschedule.plan.plan import Plan
 from claimctl_reschedule.plan.planning import plan
 from claimctl_reschedule.plan.policy import Avoid, Evictor, Policy, Profile, UnplaceablePods
 from claimctl_reschedule.plan.reasons import Ground
-from claimctl_reschedule.plan.refusals import AVOIDS, BRAKE_GATE
+from claimctl_reschedule.plan.refusals import AVOIDS
 from claimctl_reschedule.shapes.records import Record, RecordedAvoidance
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support import devices, scheduling
