@@ -240,11 +240,11 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
         waiting: critical pods that wait for devices; 0 for the case ``balance``.
     """
     from claimctl.kube.codec import decode_page
-    from claimctl.reschedule.plan.observed import Observed
-    from claimctl.reschedule.plan.planning import plan
-    from claimctl.reschedule.policyfile.reading import check
-    from claimctl.reschedule.run import observing
-    from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
+    from claimctl_reschedule.plan.observed import Observed
+    from claimctl_reschedule.plan.planning import plan
+    from claimctl_reschedule.policyfile.reading import check
+    from claimctl_reschedule.run import observing
+    from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS
 
     decoding = 0.0
 

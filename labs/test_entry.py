@@ -6,14 +6,13 @@ from importlib.util import find_spec
 
 import pytest
 
-from labs.__main__ import LABS, main
+from labs.__main__ import LABS, main, module_of
 
 
 @pytest.mark.parametrize("name", LABS)
 def test_each_lab_is_there(name: str) -> None:
-    module, what = LABS[name]
-    assert find_spec(f"labs.{module}") is not None
-    assert what
+    assert find_spec(module_of(name)) is not None
+    assert LABS[name][1]
 
 
 def test_without_a_name_all_labs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,17 +20,8 @@ from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE, complete_names
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
-from claimctl.cli.registry import (
-    ELSEWHERE,
-    FAMILIES,
-    Command,
-    Group,
-    entry_of,
-    meant_by,
-    not_installed,
-    parts_of,
-    top_level,
-)
+from claimctl.cli.extensions import extensions, required
+from claimctl.cli.registry import FAMILIES, Command, Group, entry_of, meant_by, parts_of, top_level
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -42,6 +33,8 @@ class LazyGroup(typer.core.TyperGroup):
         entry = entry_of(args)
         if entry is None:
             return self._without_command(ctx, args)
+        if ctx.resilient_parsing and not (entry.module or entry.name.split()[0] in extensions()):
+            return super().resolve_command(ctx, args)
         command = load(entry)
         if ctx.resilient_parsing:  # a shell asks for completions
             complete_names(command)
@@ -51,11 +44,6 @@ class LazyGroup(typer.core.TyperGroup):
         word = args[0]
         if word in FAMILIES:
             return word, _family(word), args[1:]
-        if word in not_installed() and not ctx.resilient_parsing:
-            raise UsageError(
-                f"claimctl {word} is not installed: pip install the wheel of {ELSEWHERE[word]}, "
-                f"which is what claimctl[{word}] asks for"
-            )
         meant = meant_by(word)
         if meant and not ctx.resilient_parsing:
             ctx.fail(f"No such command {word!r}. Did you mean {meant!r}?")
@@ -85,7 +73,7 @@ def _family(word: str) -> Any:
 def load(entry: Command) -> Any:
     """Import a command's module and turn its function into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function = getattr(importlib.import_module(entry.module), entry.function)
+    function = getattr(_module(entry), entry.function)
     single.command(entry.name, context_settings=SETTINGS)(function)
     command: Any = typer.main.get_command(single)
     examples = "\n".join(f"  {line}" for line in examples_of(entry))
@@ -97,10 +85,16 @@ def load(entry: Command) -> Any:
 
 def examples_of(entry: Command) -> tuple[str, ...]:
     """The examples of a command, from those of all commands of its module."""
-    lines = importlib.import_module(entry.module).EXAMPLES
+    lines = _module(entry).EXAMPLES
     return tuple(
         line for line in lines if entry_of(line.partition("claimctl ")[2].split()) is entry
     )
+
+
+def _module(entry: Command) -> Any:
+    """The module of a command; UsageError if an extension has it that is not installed."""
+    name = entry.name
+    return importlib.import_module(entry.module or required(name.split()[0]).commands[name])
 
 
 def _placeholder() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import entry_points
 
 
 class Group(StrEnum):
@@ -23,7 +22,8 @@ class Command:
 
     Attributes:
         name: its words: ``get``, or ``uninstall verify``.
-        module: the module that has the function ``function``, which is the command.
+        module: the module that has the function ``function``, which is the command; '' if the
+            extension of the command's name has it.
     """
 
     name: str
@@ -58,10 +58,7 @@ _TABLE = {
     Group.ACT: {
         "reserve": ("claims.reserve", "Reserve a workload's claims for it."),
         "release": ("claims.release", "Release a claim by hand."),
-        "reschedule": (
-            "claimctl.reschedule.command.reschedule",
-            "Move pods to better nodes, aware of claims.",
-        ),
+        "reschedule": ("", "Move pods to better nodes, aware of claims."),
     },
     Group.OPERATE: {
         "install": ("install", "Install claimctl in the cluster, or print its manifests."),
@@ -92,37 +89,26 @@ _TABLE = {
         ),
         "controller": ("controller", "Run the controller."),
     },
+    Group.TRY: {
+        "demo": ("", "Show the whole story on an embedded cluster."),
+        "demo cluster": ("", "Serve an embedded cluster to play with."),
+    },
 }
 """By group and name: where the command is, and the help. ``doctor:report`` is the function
-``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``."""
+``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. An
+extension brings the commands of no place (see ``claimctl.cli.extensions``)."""
 
 
 def _command(group: Group, name: str, place: str, help_: str) -> Command:
     module, _, function = place.partition(":")
-    if not module.startswith("claimctl"):
+    if module and not module.startswith("claimctl"):
         folder, _, file = module.partition(".")
         module = f"claimctl.commands.{folder}.{file or folder}"
     return Command(name, help_, module, function or "command", group)
 
 
-ENTRY_POINTS = "claimctl.commands"
-"""The entry points by which other distributions add commands. Each leads to a table as here, with
-the text of the group."""
-ELSEWHERE = {"demo": "claimctl-demo"}
-"""Commands that other distributions have, each with the name of its distribution."""
-
-
-def _tables() -> Iterator[Mapping[Group, Mapping[str, tuple[str, str]]]]:
-    yield _TABLE
-    for point in entry_points(group=ENTRY_POINTS):
-        yield {Group(text): rows for text, rows in point.load().items()}
-
-
 COMMANDS = tuple(
-    _command(group, name, *row)
-    for table in _tables()
-    for group, rows in table.items()
-    for name, row in rows.items()
+    _command(group, name, *row) for group, rows in _TABLE.items() for name, row in rows.items()
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -135,16 +121,7 @@ def parts_of(word: str) -> list[Command]:
 def top_level() -> list[tuple[Group, str, str]]:
     """The first word of every command, once, with its group and one line of help."""
     words = dict.fromkeys((command.group, command.name.split()[0]) for command in COMMANDS)
-    missing = [
-        (Group.TRY, word, f"Not installed: it comes with the wheel of {ELSEWHERE[word]}.")
-        for word in not_installed()
-    ]
-    return [*((group, word, _line(word)) for group, word in words), *missing]
-
-
-def not_installed() -> list[str]:
-    """The commands of other distributions that are not here."""
-    return [word for word in ELSEWHERE if word not in BY_NAME]
+    return [(group, word, _line(word)) for group, word in words]
 
 
 def _line(word: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-from importlib.metadata import entry_points
 
 from claimctl.cli.documents import Document, kind_of, schema
+from claimctl.cli.extensions import extensions
 from claimctl.cli.printer import print_whole
 
 MODULES = (
@@ -19,19 +19,15 @@ MODULES = (
     "claimctl.commands.timeline.model",
     "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
-    "claimctl.reschedule.command.document",
 )
-"""Where the documents are."""
-ENTRY_POINTS = "claimctl.documents"
-"""The entry points by which other distributions add such modules."""
+"""Where the documents are. The demonstration may not be installed."""
 
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind."""
-    for name in MODULES:
+    of_extensions = (name for each in extensions().values() for name in each.documents)
+    for name in (*MODULES, *of_extensions):
         importlib.import_module(name)
-    for point in entry_points(group=ENTRY_POINTS):
-        point.load()
     return {kind_of(model): model for model in Document.__subclasses__()}
 
 

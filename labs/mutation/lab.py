@@ -27,11 +27,22 @@ from labs.mutation.sampling import sample
 from labs.mutation.trials import Result, Trials
 from tests.support.imports import ChangedImports
 
-PACKAGES = ("reservation", "controller", "downgrade", "kube", "reschedule")
-TESTS = ("tests/unit", "labs/model", "tests/e2e", "claimctl-demo/claimctl_demo_tests")
+PACKAGES = (
+    "claimctl.reservation",
+    "claimctl.controller",
+    "claimctl.downgrade",
+    "claimctl.kube",
+    "claimctl_reschedule",
+)
+TESTS = (
+    "tests/unit",
+    "claimctl-reschedule/claimctl_reschedule_tests",
+    "labs/model",
+    "tests/e2e",
+    "claimctl-demo/claimctl_demo_tests",
+)
 ELSEWHERE = (
     "kube-in-process/kube_in_process_tests",
-    "tests/unit/kube_in_process/real/servers",
     "tests/unit/packaging",
 )
 """Tests of code that does not import the packages."""
@@ -118,9 +129,9 @@ class Campaign:
 
     def _sum_up(self) -> None:
         for package in PACKAGES:
-            of = [r for r in self.results if r.place.module.split(".")[1] == package]
-            print(f"{package:12} {_counts(of)}")
-        print(f"{'all':12} {_counts(self.results)}")
+            of = [r for r in self.results if r.place.module.startswith(f"{package}.")]
+            print(f"{package:20} {_counts(of)}")
+        print(f"{'all':20} {_counts(self.results)}")
 
 
 def _counts(results: list[Result]) -> str:
@@ -133,13 +144,12 @@ def _counts(results: list[Result]) -> str:
 def planted() -> list[Place]:
     """Import the packages with all mutations switched off."""
     places = Places()
-    roots = tuple(f"claimctl.{package}" for package in PACKAGES)
 
     def wanted(module: str) -> bool:
-        return module.startswith(tuple(f"{root}." for root in roots))
+        return module.startswith(tuple(f"{root}." for root in PACKAGES))
 
     sys.meta_path.insert(0, ChangedImports(wanted, places.planted))
-    for root in roots:
+    for root in PACKAGES:
         package = import_module(root)
         for module in walk_packages(package.__path__, f"{root}."):
             import_module(module.name)

@@ -17,15 +17,15 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.run.execution import RunSettings
-from claimctl.reschedule.run.loop import Loop, election_settings
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
+from claimctl_reschedule.plan.planning import plan
+from claimctl_reschedule.policyfile.reading import check
+from claimctl_reschedule.run.execution import RunSettings
+from claimctl_reschedule.run.loop import Loop, election_settings
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
 from labs.cells import CELL_LABEL, furnish
 from labs.placing.means import deployment
 from labs.placing.placement import DEPLOYMENT, fill, pods_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from kube_in_process.real.servers.nodes import NODE
 
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.wire.base import Object
+from claimctl.wire.traces import AVOID_TAINT
 from claimctl_demo.documents import DocumentClient, Version
 from labs.cells import CELL_LABEL, LONG_RUN, document
 

@@ -12,7 +12,7 @@ from typing import Any
 from kube_in_process.errors import StatusError
 from kube_in_process.storage.store import Revision
 
-from claimctl.reschedule.plan.refusals import AVOIDS
+from claimctl_reschedule.plan.refusals import AVOIDS
 from labs.torture.blocked import blocked
 from labs.torture.testbed import Testbed, Verdict
 from tests.e2e import manifests

@@ -21,16 +21,16 @@ from claimctl.kube.errors import KubeError
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
 from claimctl.kube.retry import Backoff
-from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, is_own
-from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.run.execution import RunSettings
-from claimctl.reschedule.run.loop import LEASE, Loop
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
+from claimctl.wire.traces import CRITICAL_TAINT, is_own
+from claimctl_reschedule.plan.planning import plan
+from claimctl_reschedule.policyfile.reading import check
+from claimctl_reschedule.run.execution import RunSettings
+from claimctl_reschedule.run.loop import LEASE, Loop
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
+from claimctl_reschedule.run.steps import Result
 from labs.torture import refusing
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
 from labs.torture.final_checks import calm, mend_nodes

@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -17,6 +16,7 @@ from claimctl.wire.resources import (
     WORKLOADKINDS,
     Resource,
 )
+from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 from generate.structural import structural_schema
 
 Json = dict[str, Any]

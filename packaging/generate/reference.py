@@ -8,8 +8,8 @@ from typing import Any
 
 from claimctl.cli.registry import COMMANDS
 from claimctl.commands.claims.meanings import MEANINGS
-from claimctl.reschedule.plan.reasons import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
+from claimctl_reschedule.plan.reasons import MEANINGS as STAYS
 from generate.crds import custom_resource_definitions
 
 FOLDER = Path("docs/reference")

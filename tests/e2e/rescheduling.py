@@ -14,22 +14,22 @@ from kube_in_process.real.servers.nodes import FLEET_LABEL
 from claimctl.kube.client import Client
 from claimctl.kube.retry import Backoff
 from claimctl.label_selectors import LabelSelector
-from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.planning import plan as planner
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.run.execution import RunSettings
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import RunReport
-from claimctl.reschedule.run.taints import TAINTED_NODES
 from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Transport
+from claimctl.wire.traces import TAINTED_NODES
 from claimctl_demo.documents import DocumentClient
+from claimctl_reschedule.plan.plan import Plan
+from claimctl_reschedule.plan.planning import plan as planner
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.policyfile.reading import check
+from claimctl_reschedule.run.execution import RunSettings
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
+from claimctl_reschedule.run.steps import RunReport
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 from tests.e2e.site import CONTROLLER_NAMESPACE

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 from claimctl.kube.errors import AlreadyExists, ApiError
-from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl_demo.documents import DocumentClient
+from claimctl_reschedule.plan.kubelet import deferred
+from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, app_of, closed, workload
 

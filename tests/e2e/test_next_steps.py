@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
+from claimctl.wire.traces import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, RESERVATION, Workload

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import DEPLOYMENTS
+from claimctl_reschedule.plan.reasons import Ground
 from tests.e2e.harness import NAMESPACE, NewStage, Stage
 from tests.e2e.rescheduling import (
     DUPLICATES,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES, RESOURCESLICES
+from claimctl_reschedule.plan.reasons import Ground
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import (

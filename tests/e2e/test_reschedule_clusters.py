@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from labs.clusters.making import EMPTYING, GPUS
-from labs.clusters.playing import played
+from claimctl_reschedule_labs.clusters.making import EMPTYING, GPUS
+from claimctl_reschedule_labs.clusters.playing import played
 
 SEEDS = (4, 7, 11, 16, 23, 35, 36, 49, 54, 63, 65, 98)
 """Clusters with moves; most of them showed a fault once."""

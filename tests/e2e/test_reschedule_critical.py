@@ -8,9 +8,6 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.steps import HelpState, Result
-from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     DEPLOYMENTS,
@@ -19,6 +16,9 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
     Resource,
 )
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.steps import HelpState, Result
+from claimctl_reschedule.shapes.records import RecordedTaint
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.operators import owned

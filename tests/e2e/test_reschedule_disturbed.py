@@ -16,16 +16,16 @@ from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import Forbidden
-from claimctl.reschedule.plan.observed import Observed
-from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.planning import plan as planner
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.observing import Observation
-from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS, PODGROUPS
-from labs.clusters.making import Made, made
-from labs.clusters.names import SPACES
-from labs.clusters.playing import build
+from claimctl_reschedule.plan.observed import Observed
+from claimctl_reschedule.plan.plan import Plan
+from claimctl_reschedule.plan.planning import plan as planner
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.observing import Observation
+from claimctl_reschedule.run.steps import Result
+from claimctl_reschedule_labs.clusters.making import Made, made
+from claimctl_reschedule_labs.clusters.names import SPACES
+from claimctl_reschedule_labs.clusters.playing import build
 from tests.e2e import manifests
 from tests.e2e.harness import PODGROUP_137, Stage, embedded_stage
 from tests.e2e.moving import taints

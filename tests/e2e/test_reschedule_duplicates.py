@@ -13,11 +13,11 @@ from random import Random
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.run.execution import RunSettings
-from claimctl.reschedule.run.steps import RunReport
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl.wire.seams import Query, Response, Transport
+from claimctl_reschedule.run.execution import RunSettings
+from claimctl_reschedule.run.steps import RunReport
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, budget, closed, runner, workload
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.own_taints import MOVING_TAINT, is_own
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.steps import Result
-from claimctl.reschedule.run.taints import YOUNG, Closed, Taints
 from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
+from claimctl.wire.traces import MOVING_TAINT, is_own
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.steps import Result
+from claimctl_reschedule.run.taints import YOUNG, Closed, Taints
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,

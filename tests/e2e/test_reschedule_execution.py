@@ -10,10 +10,10 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.steps import Result, RunReport
-from claimctl.reschedule.shapes.records import MoveOutcome
 from claimctl.wire.resources import JOBS, PODS
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.steps import Result, RunReport
+from claimctl_reschedule.shapes.records import MoveOutcome
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
     QUICK,

@@ -10,10 +10,10 @@ from itertools import count
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.observing import Observation
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS, WORKLOADKINDS, Resource
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.observing import Observation
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.kinds import DEFINITIONS, definition, describe, gangs
 from tests.e2e.operators import owned

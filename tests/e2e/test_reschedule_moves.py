@@ -7,10 +7,6 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.refusals import AVOIDS
-from claimctl.reschedule.run.steps import Result
 from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
     DEPLOYMENTS,
@@ -18,6 +14,10 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
 )
+from claimctl.wire.traces import AVOID_TAINT
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.plan.refusals import AVOIDS
+from claimctl_reschedule.run.steps import Result
 from tests.e2e import manifests
 from tests.e2e.drivers import devices_of, pool_of, tainted, tainted_by_rule
 from tests.e2e.harness import NAMESPACE, Stage

@@ -7,10 +7,10 @@ from dataclasses import replace as changed
 from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.plan import Move
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.steps import Result
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl_reschedule.plan.plan import Move
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.steps import Result
+from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from tests.e2e.harness import Stage, embedded_stage
 from tests.e2e.moving import (
     QUICK,

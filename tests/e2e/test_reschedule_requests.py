@@ -10,9 +10,9 @@ from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
 from claimctl.kube.errors import KubeError
-from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.seams import Transport
+from claimctl_reschedule.plan.plan import Plan, Reallocation
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl_reschedule.plan.reasons import Ground
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import planned, reasons, rescheduled, runner
 from tests.e2e.resizing import (

@@ -12,9 +12,9 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import KubeError
-from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Query, Response, Transport
+from claimctl_reschedule.plan.reasons import Ground
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import evictions

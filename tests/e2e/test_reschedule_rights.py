@@ -12,15 +12,15 @@ from msgspec.structs import replace as changed
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation, Release
-from claimctl.reschedule.plan.planning import NOT_LISTED
-from claimctl.reschedule.plan.policy import Policy, Profile, UnplaceablePods
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.refusals import BRAKE_GATE
-from claimctl.reschedule.run.loop import Loop, election_settings
-from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, PODS
 from claimctl.wire.seams import Transport
+from claimctl.wire.traces import BRAKE_GATE
+from claimctl_reschedule.plan.plan import Plan, PodRef, Reallocation, Release
+from claimctl_reschedule.plan.planning import NOT_LISTED
+from claimctl_reschedule.plan.policy import Policy, Profile, UnplaceablePods
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.loop import Loop, election_settings
+from claimctl_reschedule.run.signs import Signs
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
 from tests.e2e.moving import (

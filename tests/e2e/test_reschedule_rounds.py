@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.run.run import Runner
 from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl_reschedule.run.run import Runner
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import CRITICAL, TOLERATES, app_of, devices, taints, workload

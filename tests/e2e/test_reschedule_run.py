@@ -16,16 +16,16 @@ from structlog.testing import capture_logs
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
-from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.plan.policy import Policy
-from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.run.loop import Loop, election_settings
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import EVENTS, LEASES
+from claimctl_reschedule.plan.plan import Plan
+from claimctl_reschedule.plan.planning import plan
+from claimctl_reschedule.plan.policy import Policy
+from claimctl_reschedule.policyfile.reading import check
+from claimctl_reschedule.run.loop import Loop, election_settings
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
+from claimctl_reschedule.run.steps import Result
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.site import CONTROLLER_NAMESPACE

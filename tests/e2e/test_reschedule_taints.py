@@ -14,16 +14,16 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.kube.errors import KubeError
-from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT
-from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.steps import HelpState
-from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.shapes.records import MoveOutcome, RescheduleRecordStatus
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import CRITICAL_TAINT
+from claimctl_reschedule.plan.plan import Plan
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.steps import HelpState
+from claimctl_reschedule.run.taints import Taints
+from claimctl_reschedule.shapes.records import MoveOutcome, RescheduleRecordStatus
+from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from tests.e2e.added_fields import FIELD
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage

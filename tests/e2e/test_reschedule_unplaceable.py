@@ -13,15 +13,15 @@ from kube_in_process.options import ClusterOptions, Preset, Timings
 from structlog.testing import capture_logs
 
 from claimctl.kube.errors import ApiError, KubeError
-from claimctl.reschedule.plan.own_taints import AVOID_TAINT
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.loop import Loop
-from claimctl.reschedule.run.waking import PodSigns
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.wire.coordination import Event, ObjectReference, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, EVENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import AVOID_TAINT
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.run.loop import Loop
+from claimctl_reschedule.run.waking import PodSigns
+from claimctl_reschedule.shapes.records import RescheduleRecordStatus
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage

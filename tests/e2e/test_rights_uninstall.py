@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from claimctl.commands.uninstall.stopping import CRONJOBS, RESCHEDULER
-from claimctl.reschedule.plan.refusals import BRAKE_GATE
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.shapes.records import (
+from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
+from claimctl.wire.traces import BRAKE_GATE
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.shapes.records import (
     RecordedAvoidance,
     RecordedTaint,
     RescheduleRecordStatus,
 )
-from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.moving import set_taints, taints

@@ -16,15 +16,15 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.reschedule.plan.refusals import is_braked, refusal
-from claimctl.reschedule.run.loop import Loop, election_settings
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
-from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
+from claimctl_reschedule.plan.refusals import is_braked, refusal
+from claimctl_reschedule.run.loop import Loop, election_settings
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
+from claimctl_reschedule.shapes.records import RescheduleRecordStatus
+from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, places, runner, workload
 from tests.e2e.site import CONTROLLER_NAMESPACE

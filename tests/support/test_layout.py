@@ -43,7 +43,6 @@ DECIDING = (
     "controller",
     "downgrade",
     "kube",
-    "reschedule",
     "reservation",
 )
 """The packages whose modules decide something. A module has its tests in a file of its name."""
@@ -54,11 +53,13 @@ PRINTING = (
     "commands/claims/documents.py",
     "commands/doctor/documents.py",
     "commands/claims/explain_text.py",
-    "reschedule/command/",
+    "claimctl_reschedule/command/",
 )
 """What only prints; the tests of the commands read it."""
 WITNESS = "claimctl_witness"
 """The same, outside of the product."""
+RESCHEDULE = "claimctl_reschedule"
+"""A house of its own, whose tests are in it."""
 NO_TESTS_OF_ITS_NAME = {
     "claimctl_witness/world.py": "the tests of the witness read every history by it",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
@@ -70,20 +71,19 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/request.py": "test_client.py tests each request by the client's methods",
     "commands/orphans/ahead.py": "test_judge.py decides by it; e2e/test_release_orphans.py",
     "commands/orphans/model.py": "data only",
-    "reschedule/run/closings.py": "e2e/test_reschedule_taints.py",
-    "reschedule/run/execution.py": "e2e/test_reschedule_execution.py",
-    "reschedule/shapes/devices.py": "data only",
-    "reschedule/run/pod_watch.py": "e2e/test_reschedule_execution.py: waves",
-    "reschedule/run/observing.py": "it only reads: e2e/test_reschedule_run.py",
-    "reschedule/policyfile/checks.py": "policyfile/test_reading.py: a table of all faults",
-    "reschedule/run/reallocating.py": "e2e/test_reschedule_requests.py: a kill at each write",
-    "reschedule/run/run.py": "e2e/test_reschedule_run.py",
-    "reschedule/run/signs.py": "e2e/test_reschedule_run.py: Events",
-    "reschedule/run/steps.py": "data only",
-    "reschedule/run/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",
-    "reschedule/run/waking.py": "e2e/test_reschedule_unplaceable.py: a refused pod wakes the loop",
-    "reschedule/plan/observed.py": "data only",
-    "reschedule/plan/policy.py": "data only",
+    "claimctl_reschedule/run/closings.py": "e2e/test_reschedule_taints.py",
+    "claimctl_reschedule/run/execution.py": "e2e/test_reschedule_execution.py",
+    "claimctl_reschedule/run/pod_watch.py": "e2e/test_reschedule_execution.py: waves",
+    "claimctl_reschedule/run/observing.py": "it only reads: e2e/test_reschedule_run.py",
+    "claimctl_reschedule/policyfile/checks.py": "policyfile/test_reading.py: a table of all faults",
+    "claimctl_reschedule/run/reallocating.py": "e2e/test_reschedule_requests.py: kills",
+    "claimctl_reschedule/run/run.py": "e2e/test_reschedule_run.py",
+    "claimctl_reschedule/run/signs.py": "e2e/test_reschedule_run.py: Events",
+    "claimctl_reschedule/run/steps.py": "data only",
+    "claimctl_reschedule/run/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",
+    "claimctl_reschedule/run/waking.py": "e2e/test_reschedule_unplaceable.py",
+    "claimctl_reschedule/plan/observed.py": "data only",
+    "claimctl_reschedule/plan/policy.py": "data only",
     "reservation/facts/decision.py": "data only",
     "reservation/facts/reasons.py": "names only",
     "reservation/facts/memory.py": "data only",
@@ -105,6 +105,8 @@ def modules() -> set[str]:
     paths = [path for package in DECIDING for path in (root / "claimctl" / package).rglob("*.py")]
     names = {str(path.relative_to(root / "claimctl")) for path in paths}
     names |= {str(path.relative_to(DEMO)) for path in (DEMO / WITNESS).rglob("*.py")}
+    house = root / "claimctl-reschedule"
+    names |= {str(path.relative_to(house)) for path in (house / RESCHEDULE).rglob("*.py")}
     return {name for name in names if Path(name).name != "__init__.py"}
 
 
@@ -113,6 +115,9 @@ def files_of_tests() -> set[str]:
     paths = (path for package in DECIDING for path in (unit / package).rglob("test_*.py"))
     tests = {str(path.relative_to(unit)) for path in paths}
     witness = (DEMO / f"{WITNESS}_tests").rglob("test_*.py")
+    house = TESTS.parent / "claimctl-reschedule" / f"{RESCHEDULE}_tests"
+    of_house = (path.relative_to(house) for path in house.rglob("test_*.py"))
+    tests |= {f"{RESCHEDULE}/{path}" for path in of_house}
     return tests | {f"{WITNESS}/{path.name}" for path in witness}
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, PRIORITY_CLASS
 from claimctl_demo.story.report import Figures
 from claimctl_demo.story.rescheduling import as_planned, expect_nothing_left, policy
 from claimctl_demo.story.stage import Stage, StoryFailed
+from claimctl_reschedule.plan.kubelet import deferred
+from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 
 SPACE, LOW, BIG, PRIORITY = "sizes", "low", "big", "demo-high"
 NODE_CPU, CPU, GROWN = 64, 16, 32

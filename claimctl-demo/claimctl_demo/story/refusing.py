@@ -9,7 +9,6 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON
 
 from claimctl.commands.install.components import documents
 from claimctl.kube.errors import NotServed
-from claimctl.reschedule.plan.avoidance import ENOUGH
 from claimctl.wire.base import Object
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
@@ -17,6 +16,7 @@ from claimctl_demo.story.objects import DEPLOYMENT, POD
 from claimctl_demo.story.report import Figures
 from claimctl_demo.story.rescheduling import expect_nothing_left, policy, runner
 from claimctl_demo.story.stage import Stage, StoryFailed
+from claimctl_reschedule.plan.avoidance import ENOUGH
 
 SPACE, OWNER, OTHER = "places", "picky", "other"
 _BUSY_CPU = 20

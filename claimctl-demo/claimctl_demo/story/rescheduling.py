@@ -7,19 +7,19 @@ from random import Random
 from typing import Any
 
 from claimctl.kube.discovery import look
-from claimctl.reschedule.plan.own_taints import own_taints
-from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.run.execution import RunSettings
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
+from claimctl.wire.traces import own_taints
 from claimctl_demo.story.objects import DEVICE_CLASS
 from claimctl_demo.story.stage import Stage, StoryFailed
+from claimctl_reschedule.plan.planning import plan
+from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.policyfile.reading import check
+from claimctl_reschedule.run.execution import RunSettings
+from claimctl_reschedule.run.records import Records
+from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule.run.signs import Signs
+from claimctl_reschedule.run.steps import Result
 
 _POLL_SECONDS = 0.3
 """Between two looks at replacements."""

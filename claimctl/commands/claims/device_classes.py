@@ -8,10 +8,10 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
-from claimctl.reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
 from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
 from claimctl.text import counted
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import RESOURCECLAIMS, RESOURCESLICES, read_as
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from claimctl.cli import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.device_classes import (
@@ -19,7 +20,6 @@ from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim,
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
@@ -30,10 +30,8 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import WHOLE_PODS
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
-
-_WHOLE_PODS = wire.read_as(wire.PODS, SchedulingPod)
-"""With the fields that tell why a node refused a pod."""
 
 SHOWN = 3
 """How many waiting pods of a workload are explained."""
@@ -41,7 +39,7 @@ SHOWN = 3
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
     """Explain one pod; NotFound if it does not exist."""
-    pod = await client.get(_WHOLE_PODS, name, namespace)
+    pod = await client.get(WHOLE_PODS, name, namespace)
     return await _findings_of(client, KindReader(client), pod, clock, {})
 
 
@@ -55,7 +53,8 @@ async def _findings_of(
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
     owners = tuple(f"{owner.kind.lower()}/{owner.name}" for owner in await kinds.chain(pod))
     gone = await _is_group_gone(client, pod)
-    findings = PodFindings(pod, tuple(uses), owners=owners, group_gone=gone)
+    words = extensions.about_pod(pod)
+    findings = PodFindings(pod, tuple(uses), owners=owners, group_gone=gone, words=words)
     if findings.state in ("Waiting", "Starting"):
         warnings = await _warnings(client, pod.metadata)
         notes = tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in warnings))

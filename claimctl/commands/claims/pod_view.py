@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from claimctl.cli.documents import Names, Part, says
+from claimctl.cli.extensions import PodWords
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.whereabouts import ObstructionKind
-from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
+from claimctl.wire.traces import WholePod
 
 WELL = "Nothing is wrong."
 """Never below a Warning Event, or below what keeps pods from a claim."""
@@ -65,6 +65,8 @@ class PodFindings:
     """The controllers of the pod as kind/name, the nearest first. The last one is its workload."""
     group_gone: bool = False
     """Whether the pod's PodGroup does not exist."""
+    words: PodWords = field(default_factory=PodWords)
+    """What extensions of claimctl say of the pod."""
 
     @property
     def listed(self) -> bool:
@@ -130,10 +132,8 @@ def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
-    avoids = findings.pod.metadata.annotation(AVOIDS)
-    if isinstance(findings.pod, SchedulingPod) and is_braked(findings.pod):
-        text = "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
-        yield "Braked", text
+    if findings.words.waits is not None:
+        yield findings.words.waits
         return
     if gates := findings.pod.spec.scheduling_gates:
         text = counted(len(gates), "scheduling gate keeps", "scheduling gates keep")
@@ -146,8 +146,7 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     yield from waiting_for_group(findings.pod, notes, gone=findings.group_gone)
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
-        if avoids:
-            yield "Avoids", f"nodes that refused pods of its owner: {avoids}"
+        yield from findings.words.beside
     elif not findings.group_gone and not any(use.problem for use in findings.uses):
         name = findings.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
@@ -182,7 +181,7 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet ended the pod before a container ran."""
-    if not isinstance(findings.pod, SchedulingPod):
+    if not isinstance(findings.pod, WholePod):
         return
     status = findings.pod.status
     if status.message.startswith("Pod was rejected"):
@@ -199,9 +198,8 @@ def _resizing(findings: PodFindings) -> Iterator[tuple[str, str]]:
 
 def _advice(findings: PodFindings) -> Iterator[str]:
     meta, node = findings.pod.metadata, findings.pod.spec.node_name
-    command = f"claimctl reschedule --policy-config-file FILE --why {meta.namespace}/{meta.name}"
     delete = f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}"
-    wait, why = "Wait a moment, and look again.", f"See what is done about it: {command}"
+    wait = "Wait a moment, and look again."
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
         **dict.fromkeys(("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"), wait),
@@ -209,9 +207,8 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         " for an upgrade.",
         "SharedClaimRace": wait,
         "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",
-        **dict.fromkeys(("Braked", "Avoids"), why),
-        "ResizeDeferred": f"See who could leave, if a policy has DeferredResizes: {command}",
         "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
+        **findings.words.advice,
     }
     if findings.state not in TERMINAL_PHASES:
         yield from (

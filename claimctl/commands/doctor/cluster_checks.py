@@ -25,7 +25,7 @@ from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import Node, Taint
+from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.unreadable import Unreadable
@@ -78,12 +78,10 @@ class ObservedCluster:
     obstructions: tuple[tuple[str, str, Obstruction], ...] = ()
     """What keeps pods from held claims, with the namespace and name of each claim."""
     slices: tuple[ResourceSlice, ...] = ()
-    stale_taints: tuple[tuple[str, Taint], ...] = ()
-    """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
-    avoidances: tuple[tuple[str, str, str], ...] = ()
-    """Namespace and name of owners whose pods nodes refuse, and the problem."""
-    resizes: tuple[tuple[str, str, str], ...] = ()
-    """Namespace and name of pods whose resize failed after others were evicted, and why."""
+    more_checks: Mapping[str, str] = field(default_factory=dict)
+    """The checks of extensions, and what there is to say about each without a problem."""
+    more_problems: tuple[Finding, ...] = ()
+    """What these checks found."""
     old_groups: int = 0
     """How many PodGroups the next Kubernetes release would not serve any more."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -125,9 +123,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "mixed-versions": "every kubelet knows PodGroups",
         "refused-pods": "no Event of a kubelet that refuses a pod",
         "unreadable-objects": "every object can be read",
-        "avoidances": "no owner's pods wait because nodes refuse them",
-        "resizes": "no pod was evicted for a resize that then failed",
-        "stale-taints": "no node has a taint that a run of reschedule left behind",
+        **observed.more_checks,
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         del summaries["mixed-versions"]
@@ -146,7 +142,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
-        *_rescheduling(observed),
+        *observed.more_problems,
     )
 
 
@@ -359,18 +355,6 @@ def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
     )
     for (namespace, note), count in sorted(counts.items()):
         yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
-
-
-def _rescheduling(observed: ObservedCluster) -> Iterator[Finding]:
-    see = "see `claimctl reschedule --release-taints`"
-    for node, taint in observed.stale_taints:
-        text = f"the taint {taint.key}={taint.value} was left behind; {see}"
-        yield Finding("stale-taints", text, object=node)
-    for namespace, name, what in observed.avoidances:
-        yield Finding("avoidances", f"{what}; {see}", namespace, name)
-    for namespace, name, what in observed.resizes:
-        text = f"{what}; see `claimctl explain pod/{name} -n {namespace}`"
-        yield Finding("resizes", text, namespace, f"pod/{name}")
 
 
 def uids(listing: Listing[Any]) -> frozenset[str]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from claimctl.cli.extensions import extensions
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
 from claimctl.commands.claims.whereabouts import Places
 from claimctl.commands.doctor.account import (
@@ -34,10 +35,6 @@ from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
-from claimctl.reschedule.plan.avoidance import complaints
-from claimctl.reschedule.plan.kubelet import in_vain
-from claimctl.reschedule.plan.own_taints import stale_taints
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
@@ -46,6 +43,7 @@ from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import RECORDS
 
 T = TypeVar("T")
 
@@ -54,7 +52,7 @@ _OF_CLAIMS = (
     *("dangling-references", "unreadable-objects", "held-devices"),
 )
 """The checks of claims."""
-_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS, wire.WORKLOADKINDS)
+_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RECORDS, wire.WORKLOADKINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +133,8 @@ class _Reader:
     namespace: str
     refused: dict[str, str] = field(default_factory=dict)
     not_listed: set[Resource[Any]] = field(default_factory=set)
+    listed: dict[Resource[Any], Listing[Any]] = field(default_factory=dict)
+    """What ``listing_once`` has listed."""
 
     async def listing(self, resource: Resource[T], *checks: str) -> Listing[T]:
         """The objects; none if the user may not list them. Then the checks are not possible."""
@@ -146,6 +146,15 @@ class _Reader:
             for check in checks:
                 self.refuse(check, resource)
             return Listing((), "")
+
+    async def listing_once(self, resource: Resource[T], *checks: str) -> Listing[T]:
+        """The same, by one request however many checks need the objects."""
+        if resource not in self.listed:
+            self.listed[resource] = await self.listing(resource)
+        if resource in self.not_listed:
+            for check in checks:
+                self.refuse(check, resource)
+        return self.listed[resource]
 
     def refuse(self, check: str, resource: Resource[Any]) -> None:
         place = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
@@ -166,8 +175,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     }
     if groups:
         listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
-    nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints", "held-devices")
-    records = await reader.listing(RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
+    nodes = await reader.listing_once(wire.NODES, "mixed-versions", "held-devices")
+    more = [
+        Finding(it.check, it.message, it.namespace, it.object)
+        for extension in extensions().values()
+        for it in await extension.examine(reader.listing_once, clock.now())
+    ]
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers", "held-devices")
     others = [
@@ -179,10 +192,6 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         nodes=None if wire.NODES in reader.not_listed else by_name,
     )
     every = (*listed.values(), nodes, events, slices, *others)
-    now, statuses = clock.now(), [record.status for record in records.items]
-    taints = [entry for status in statuses for entry in status.taints]
-    avoidances = [entry for status in statuses for entry in status.avoidances]
-    rounds = [entry for status in statuses for entry in status.resizes]
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
@@ -202,12 +211,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         behind=await _behind(reader, clock, reserved.items),
         obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
         slices=slices.items,
-        stale_taints=tuple(stale_taints(nodes.items, taints, now)),
-        avoidances=tuple(
-            (owner.namespace, f"{owner.kind.lower()}/{owner.name}", what)
-            for owner, what in complaints(avoidances, now)
-        ),
-        resizes=tuple((pod.namespace, pod.name, what) for pod, what in in_vain(rounds, now)),
+        more_checks={
+            check: text
+            for extension in extensions().values()
+            for check, text in extension.checks.items()
+        },
+        more_problems=tuple(more),
         old_groups=len(listed[POD_GROUP].items) if old else 0,
     )
 

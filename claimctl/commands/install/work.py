@@ -11,6 +11,7 @@ import typer
 from claimctl.cli.access import Access
 from claimctl.cli.durations import seconds as parsed_duration
 from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.extensions import required
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import printed_name
 from claimctl.cli.output import print_data
@@ -27,7 +28,6 @@ from claimctl.commands.install.components import (
     chosen,
 )
 from claimctl.commands.install.rescheduling import SCHEDULE, Rescheduling
-from claimctl.reschedule.command.work import policy_of
 from claimctl.wire.base import Object
 
 _CRON = re.compile(
@@ -45,7 +45,7 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
             if is_given:
                 raise UsageError(f"{flag}: only with --reschedule, which names a policy file")
         return None
-    policy_of(policy)  # takes only what claimctl reschedule takes
+    required("reschedule").check_policy(policy)  # takes only what claimctl reschedule takes
     text = policy.read_text(encoding="utf-8")
     interval = schedule if _is_duration(schedule) else ""
     if schedule and not interval and not _CRON.fullmatch(schedule):

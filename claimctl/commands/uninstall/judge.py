@@ -20,7 +20,6 @@ from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, Scanne
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.records import is_carried_out
 from claimctl.installation import LEASE_NAME
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
@@ -32,6 +31,7 @@ from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_co
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
+from claimctl.wire.traces import RECORDS
 
 CAUSES = frozenset(
     (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE)
@@ -99,7 +99,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
         yield Leftover(wire.NODES.kind, "", node, Why.TAINTED, text)
     for record in scan.avoiding:
         text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
-        yield Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
+        yield Leftover(RECORDS.kind, "", record, Why.AVOIDS, text)
     for pod in scan.braked:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)

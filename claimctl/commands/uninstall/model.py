@@ -11,7 +11,6 @@ import msgspec
 
 from claimctl.cli.documents import Document, Names, Part
 from claimctl.commands.orphans.model import ScannedClaim
-from claimctl.reschedule.plan.plan import PodRef
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
@@ -92,7 +91,9 @@ class Scan:
     """Whether the user may not read nodes, so that nobody knows their taints."""
     avoiding: tuple[str, ...] = ()
     """Names of the RescheduleRecords that keep pods off nodes."""
-    braked: tuple[PodRef, ...] = ()
+    tainting: tuple[str, ...] = ()
+    """Names of the RescheduleRecords that have entries of taints."""
+    braked: tuple[ObjectMeta, ...] = ()
     """Pods with the scheduling gate of ``claimctl reschedule``."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""

@@ -24,7 +24,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
 from claimctl.commands.orphans.reclaim import Reclaim
-from claimctl.commands.uninstall import judge
+from claimctl.commands.uninstall import judge, sweep
 from claimctl.commands.uninstall.holds import without_hold, without_old_tombstones
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import scan
@@ -38,17 +38,13 @@ from claimctl.downgrade.expansion import listed_ahead
 from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
 from claimctl.kube.client import Client
 from claimctl.parallel import in_parallel
-from claimctl.reschedule.plan.refusals import BRAKE_GATE
-from claimctl.reschedule.run.avoiding import Avoiding
-from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone
 from claimctl.text import listed
 from claimctl.wire.resources import NODES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import BRAKE_GATE, RECORDS
 
 POLL_SECONDS = 2.0
 """Least time between two rounds. A pause is at least as long as the scan before it."""
@@ -233,21 +229,21 @@ class Uninstall:
     async def _stop_avoiding(self, scan: Scan) -> None:
         """Let the pods go that ``claimctl reschedule`` keeps off nodes."""
         for name in scan.avoiding:
-            await Avoiding(self._client, self._clock, Records(self._client, name)).forget()
-            self._writer.note(RESCHEDULERECORDS.kind, "", name, "avoidances")
+            if await sweep.forget(self._client, name):
+                self._writer.note(RECORDS.kind, "", name, "avoidances")
         for pod in scan.braked:
-            avoiding = Avoiding(self._client, self._clock, Records(self._client))
-            if await avoiding.release(pod):
+            if await sweep.release(self._client, pod):
                 gate = f"scheduling gate {BRAKE_GATE}"
                 self._writer.note(PODS.kind, pod.namespace, pod.name, gate)
 
     async def _untaint(self, scan: Scan) -> None:
         """Remove the taints of ``claimctl reschedule`` from the nodes."""
-        if scan.tainted:
-            taints = Taints(self._client, self._clock, Records(self._client))
-            await taints.sweep(everything=True)
-            for node, taint in scan.tainted:
-                self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
+        for node in dict.fromkeys(node for node, _ in scan.tainted):
+            await sweep.untaint(self._client, node)
+        for name in scan.tainting if scan.tainted else ():
+            await sweep.forget(self._client, name)
+        for node, taint in scan.tainted:
+            self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
 
     async def _take_out(self, scan: Scan) -> None:
         """Take holds and tombstones without a ClaimReservation out of claims that stay."""

@@ -14,22 +14,20 @@ from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
+from claimctl.commands.uninstall.sweep import braked_pods
 from claimctl.installation import INSTALLED, controller_runs
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed, list_if_served
-from claimctl.reschedule.plan.own_taints import own_taints
-from claimctl.reschedule.plan.plan import PodRef
-from claimctl.reschedule.run.avoiding import braked_pods
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.seams import Clock
+from claimctl.wire.traces import RECORDS, own_taints
 from claimctl.wire.unreadable import Unreadable
 
 
@@ -85,11 +83,11 @@ async def scan(
         scans.append(await scan_claims(client, clock, namespace, believing=believing))
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
-    braked: Iterable[PodRef] = ()
+    braked: tuple[ObjectMeta, ...] = ()
     if not scope:
         with suppress(Forbidden):
             braked = await braked_pods(client)
-    records = Listing((), "") if scope else await list_if_allowed(client, RESCHEDULERECORDS)
+    records = Listing((), "") if scope else await list_if_allowed(client, RECORDS)
     own = wire.CLAIMRESERVATIONS
     served = await Discovery(client).plurals(own.group, own.version)
     return Scan(
@@ -104,7 +102,8 @@ async def scan(
         avoiding=tuple(
             record.metadata.name for record in records.items if record.status.avoidances
         ),
-        braked=tuple(braked),
+        tainting=tuple(record.metadata.name for record in records.items if record.status.taints),
+        braked=braked,
         cron_jobs=tuple(cron_jobs),
         unreadable=tuple(unreadable),
         served=own.plural in served,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.reschedule.plan.plan import PodRef
-from claimctl.reschedule.run.evicting import post_eviction
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
+from claimctl_reschedule.plan.plan import PodRef
+from claimctl_reschedule.run.evicting import post_eviction
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import calls, turn, until_called, until_unprepared, uses

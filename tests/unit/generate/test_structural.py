@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import pytest
 from msgspec import field
 
-from claimctl.reschedule.shapes.records import atomic_list
 from claimctl.wire.base import Wire
 from claimctl.wire.limits import OPTIONAL, REQUIRED, limit
 from claimctl.wire.meta import ObjectMeta
+from claimctl_reschedule.shapes.records import atomic_list
 from generate.crds import custom_resource_definitions
 from generate.structural import structural_schema
 

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from claimctl.controller.checkpoint import ANNOTATION
-from claimctl.reschedule.policyfile.reading import check
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -21,6 +20,7 @@ from claimctl.wire.reservations import (
     RELEASE_ANNOTATION,
     RESERVE_ANNOTATION,
 )
+from claimctl_reschedule.policyfile.reading import check
 from tests.support.claim_server import NAMESPACE, Server
 
 ROOT = Path(__file__).parents[3]

@@ -26,7 +26,6 @@ from msgspec.inspect import (
 )
 from msgspec.structs import replace
 
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.wire.claims import Reference
 from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.limits import MAX_ITEMS, TEN_YEARS
@@ -38,6 +37,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.times import EARLIEST, LATEST
 from claimctl.wire.workload_kinds import WorkloadKindStatus
+from claimctl_reschedule.shapes.records import RescheduleRecordStatus
 from tests.support.crds import definitions
 
 STATUSES: dict[str, type[msgspec.Struct]] = {

@@ -17,9 +17,9 @@ from msgspec import inspect
 
 import claimctl.controller
 import claimctl.kube
-import claimctl.reschedule
 import claimctl.reservation
 import claimctl.wire
+import claimctl_reschedule
 from claimctl.kube.codec import decode_page
 from claimctl.wire.base import Wire, decode
 from claimctl.wire.claims import ResourceClaim
@@ -33,7 +33,7 @@ for package in (
     claimctl.kube,
     claimctl.controller,
     claimctl.reservation,
-    claimctl.reschedule,
+    claimctl_reschedule,
 ):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)

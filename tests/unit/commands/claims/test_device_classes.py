@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.device_classes import device_classes, waiting_pods
-from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.wire.base import from_plain
+from claimctl.wire.devices import SchedulingClaim
 from claimctl.wire.pods import Pod
 from tests.support.builders import NOW
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.device_classes import shortfall
-from claimctl.reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
 from claimctl.wire.base import from_plain
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
 
 Json = dict[str, Any]
 DRIVER, CLASS = "d.example.com", "gpu.example.com"

@@ -9,6 +9,7 @@ import pytest
 from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind
 from claimctl.commands.doctor.cluster_checks import (
     CheckVerdict,
+    Finding,
     ObservedCluster,
     checks,
     findings,
@@ -20,7 +21,6 @@ from claimctl.commands.orphans.scan import scan_claims
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import Reference
-from claimctl.wire.nodes import Taint
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
@@ -83,25 +83,13 @@ def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
     )
 
 
-def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
-    taint = Taint(key="CriticalAddonsOnly", value="claimctl-p-1", effect="NoSchedule")
-    (found,) = findings(ObservedCluster("hold", stale_taints=(("n1", taint),)))
-    assert (found.check, found.object) == ("stale-taints", "n1")
-    assert "claimctl reschedule --release-taints" in found.message
-
-
-def test_a_pod_for_which_others_left_in_vain_is_named() -> None:
-    (found,) = findings(ObservedCluster("hold", resizes=(("team", "big", "it waits"),)))
-    assert (found.check, found.namespace, found.object) == ("resizes", "team", "pod/big")
-    assert found.message == "it waits; see `claimctl explain pod/big -n team`"
-
-
-def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
-    (found,) = findings(
-        ObservedCluster("hold", avoidances=(("team", "replicaset/web", "they wait"),))
-    )
-    assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")
-    assert "claimctl reschedule --release-taints" in found.message
+def test_the_checks_of_extensions_have_lines_of_their_own() -> None:
+    more = {"tides": "the water is low", "winds": "no wind"}
+    found = Finding("tides", "the water is high", object="n1")
+    observed = ObservedCluster("hold", more_checks=more, more_problems=(found,))
+    assert findings(observed) == (found,)
+    lines = [(line.check, line.message) for line in checks(observed)]
+    assert lines[-2:] == [("winds", "no wind"), ("tides", "the water is high")]
 
 
 async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step() -> None:

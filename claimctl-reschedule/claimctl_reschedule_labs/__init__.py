@@ -1,0 +1,1 @@
+"""Programs that prove and measure ``claimctl reschedule``."""

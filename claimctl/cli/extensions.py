@@ -1,0 +1,115 @@
+"""What other distributions bring to claimctl, by entry points of the group ``claimctl.extensions``.
+
+Such an entry point names an ``Extension``. claimctl knows no distribution that brings one, and does
+without: only the command that has the extension's name, and what it checks, are absent then. An
+extension imports what it needs when it is asked, so that other commands start as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+
+from claimctl.cli.errors import UsageError
+
+if TYPE_CHECKING:  # `claimctl --help` loads none of them
+    from claimctl.kube.codec import Listing
+    from claimctl.wire.pods import Pod
+    from claimctl.wire.resources import Resource
+
+GROUP = "claimctl.extensions"
+
+T = TypeVar("T")
+Reason = tuple[str, str]
+"""A word for programs, and what it means here."""
+
+
+class Lists(Protocol):
+    """Lists objects for checks of ``claimctl doctor``.
+
+    Without the right to list them it gives none, and says about these checks that they could not be
+    made.
+    """
+
+    def __call__(self, resource: Resource[T], *checks: str) -> Awaitable[Listing[T]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a check found; ``object`` is the name of a node, or kind/name in the namespace."""
+
+    check: str
+    message: str
+    namespace: str = ""
+    object: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodWords:
+    """What ``claimctl explain`` says of a pod beside its own words.
+
+    Attributes:
+        waits: why the pod waits for a node, if there is nothing else to say.
+        beside: what to say below the words of the scheduler.
+        advice: what to do, by the word of a reason.
+    """
+
+    waits: Reason | None = None
+    beside: tuple[Reason, ...] = ()
+    advice: Mapping[str, str] = field(default_factory=dict)
+
+
+class Extension:
+    """The base class of extensions. Each overrides what it brings."""
+
+    commands: ClassVar[Mapping[str, str]] = {}
+    """By name, the modules with the function ``command`` and its ``EXAMPLES``. The first word of a
+    command is the name of the entry point."""
+    documents: tuple[str, ...] = ()
+    """The modules with the documents that its commands print as JSON."""
+    checks: ClassVar[Mapping[str, str]] = {}
+    """The checks of ``claimctl doctor``, and what it says about each without a problem."""
+
+    async def examine(self, lists: Lists, now: datetime) -> Sequence[Problem]:
+        """The problems that the checks find, in the cluster or in one namespace of it."""
+        return ()
+
+    def about_pod(self, pod: Pod) -> PodWords:
+        """What to say about a pod; a ``wire.traces.WholePod`` if it was read alone."""
+        return PodWords()
+
+    def check_policy(self, path: Path) -> None:
+        """Check the file of ``claimctl install --reschedule``; UsageError if it is no policy."""
+
+
+@cache
+def extensions() -> Mapping[str, Extension]:
+    """The extensions that are installed, by their names."""
+    from importlib.metadata import entry_points
+
+    found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    return {entry.name: entry.load() for entry in found}
+
+
+def required(name: str) -> Extension:
+    """The extension of this name. UsageError if it is not installed."""
+    if name not in extensions():
+        raise UsageError(
+            f"claimctl {name} is not installed: pip install the wheel of claimctl-{name}, which is "
+            f"what claimctl[{name}] asks for"
+        )
+    return extensions()[name]
+
+
+def about_pod(pod: Pod) -> PodWords:
+    """What all extensions say about a pod."""
+    every = [extension.about_pod(pod) for extension in extensions().values()]
+    return PodWords(
+        waits=next((words.waits for words in every if words.waits), None),
+        beside=tuple(reason for words in every for reason in words.beside),
+        advice={word: text for words in every for word, text in words.advice.items()},
+    )

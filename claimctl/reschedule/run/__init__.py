@@ -1,4 +1,0 @@
-"""The shell around ``claimctl.reschedule.plan``: it reads the cluster and the policy, and acts.
-
-What sends requests raises KubeError if one fails; docstrings say what else is raised.
-"""
