@@ -19,9 +19,7 @@ SEE = "see `claimctl reschedule --release-taints`"
 class Reschedule(Extension):
     """``claimctl reschedule``, its checks, and its words."""
 
-    commands: ClassVar[Mapping[str, str]] = {
-        "reschedule": "claimctl_reschedule.command.reschedule"
-    }
+    commands: ClassVar[Mapping[str, str]] = {"reschedule": "claimctl_reschedule.command.reschedule"}
     documents = ("claimctl_reschedule.command.document",)
     checks: ClassVar[Mapping[str, str]] = {
         "avoidances": "no owner's pods wait because nodes refuse them",

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from kube_in_process.real.flags import Parser, number
+
 from claimctl_reschedule_labs.clusters import two_runs
 from claimctl_reschedule_labs.clusters.batch import play_seed
 from claimctl_reschedule_labs.clusters.making import EMPTYING, GPUS, STRATEGIES
 from claimctl_reschedule_labs.clusters.playing import Played
-from kube_in_process.real.flags import Parser, number
 from labs import frame
 
 _HEADER = (

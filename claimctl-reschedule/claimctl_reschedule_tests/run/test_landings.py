@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl_reschedule.plan.plan import Move, Owner, PodRef
-from claimctl_reschedule.run.landings import Landings, PodOwner
 from claimctl.wire.base import from_plain
 from claimctl.wire.pods import Pod
+from claimctl_reschedule.plan.plan import Move, Owner, PodRef
+from claimctl_reschedule.run.landings import Landings, PodOwner
 from tests.support.builders import NAMESPACE, after, pod
 
 COMPLETE = [{"type": "Complete", "status": "True"}]
