@@ -25,7 +25,7 @@ MODULES = (
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind."""
-    of_extensions = (name for each in extensions().values() for name in each.documents)
+    of_extensions = (name for extension in extensions().values() for name in extension.documents)
     for name in (*MODULES, *of_extensions):
         importlib.import_module(name)
     return {kind_of(model): model for model in Document.__subclasses__()}

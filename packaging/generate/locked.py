@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+RESCHEDULE = ROOT / "claimctl-reschedule"
+"""The distribution that is in the image beside claimctl."""
 LOCK = ROOT / "locks" / "requirements.lock"
 _ENTRY = re.compile(r"^(?=[A-Za-z0-9])", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -86,7 +88,8 @@ def left_out() -> frozenset[str]:
 
 def image_requirements() -> list[str]:
     """The dependencies that the image has."""
-    return [each for each in dependencies() if name_of(each) not in left_out()]
+    asked = [*dependencies(), *dependencies(RESCHEDULE)]
+    return [each for each in dict.fromkeys(asked) if name_of(each) not in left_out()]
 
 
 def needs(*extras: str) -> list[str]:

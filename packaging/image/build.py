@@ -8,7 +8,7 @@ from pathlib import Path
 
 from claimctl import __version__
 from generate import sbom
-from generate.locked import LOCK, part
+from generate.locked import LOCK, RESCHEDULE, part
 from generate.wheels import WheelFailed, build_wheel
 from image import debian, debian_lock, wheels
 from image.layers import Layer, make_layer
@@ -17,11 +17,13 @@ from image.oci import Image, Json, make_image
 from image.problem import ImageProblem
 from image.provenance import Source
 from image.rootfs import USER, make_system
-from image.tree import make_file
+from image.tree import Tree, make_file
 
 ROOT = Path(__file__).parents[2]
 LOCKS = (debian_lock.LOCK, LOCK)
 DOWNLOADS = ROOT / "build/image"
+OWN = (ROOT, RESCHEDULE)
+"""The distributions in the image: the rescheduler runs in a pod, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Inputs:
 
     debian: list[Path]
     wheels: list[Path]
-    claimctl: Path
+    own: list[Path]
+    """The wheels of the distributions of this repository that the image has."""
 
 
 def read_source() -> Source:
@@ -51,13 +54,14 @@ def _git(*arguments: str) -> str:
 
 
 def fetch_inputs(work: Path) -> Inputs:
-    """Download what the locks name, and build the wheel of claimctl below ``work``."""
+    """Download what the locks name, and build the own wheels below ``work``."""
     packages = debian.fetch(debian_lock.read(), DOWNLOADS / "debian")
     locked = wheels.fetch(part("image"), DOWNLOADS / "wheels")
     try:
-        return Inputs(packages, locked, build_wheel(ROOT, work / "wheel"))
+        own = [build_wheel(project, work / f"wheel-{number}") for number, project in enumerate(OWN)]
     except WheelFailed as error:
         raise ImageProblem(str(error)) from None
+    return Inputs(packages, locked, own)
 
 
 def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
@@ -67,8 +71,11 @@ def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
     below |= python.compile(below, "usr/lib/python3.11")
     locked = wheels.make_environment(made_of.wheels)
     locked |= python.compile(locked, wheels.PACKAGES)
-    own = wheels.unpack(made_of.claimctl.read_bytes()) | wheels.make_scripts(made_of.claimctl)
-    own |= python.compile(own, f"{wheels.PACKAGES}/claimctl")
+    own: Tree = {}
+    for wheel in made_of.own:
+        own |= wheels.unpack(wheel.read_bytes()) | wheels.make_scripts(wheel)
+    for package in ("claimctl", "claimctl_reschedule"):
+        own |= python.compile(own, f"{wheels.PACKAGES}/{package}")
     own[f"{wheels.HOME}/share/sbom/{sbom.IMAGE_FILE}"] = make_file(sbom.text("image"))
     return [
         make_layer("debian", below, python.compress),

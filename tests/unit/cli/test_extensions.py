@@ -41,12 +41,12 @@ def test_what_all_extensions_say_of_a_pod_is_put_together(monkeypatch: pytest.Mo
 async def test_an_extension_needs_to_bring_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, plain=Extension())
     assert about_pod(Pod()) == PodWords()
-    assert required("plain").command == ""
+    assert required("plain").commands == {}
 
 
 def test_an_extension_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    with pytest.raises(UsageError, match=r"pip install 'claimctl\[reschedule\]'"):
+    with pytest.raises(UsageError, match=r"claimctl\[reschedule\] asks for"):
         required("reschedule")
 
 
@@ -57,6 +57,6 @@ def test_a_command_without_its_extension_says_in_one_line_how_to_get_it(
     install(monkeypatch)
     assert run(arguments) == ExitCode.USAGE
     assert capsys.readouterr().err == (
-        "error: claimctl reschedule is a package of its own: "
-        "pip install 'claimctl[reschedule]' brings it\n"
+        "error: claimctl reschedule is not installed: pip install the wheel of "
+        "claimctl-reschedule, which is what claimctl[reschedule] asks for\n"
     )

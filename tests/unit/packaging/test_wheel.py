@@ -102,8 +102,7 @@ def test_the_demonstration_has_a_wheel_of_its_own(tmp_path: Path) -> None:
         names = archive.namelist()
         parser = configparser.ConfigParser()
         parser.read_string(archive.read("claimctl_demo-0.1.0.dist-info/entry_points.txt").decode())
-    assert parser["claimctl.commands"]["demo"] == "claimctl_demo.commands:COMMANDS"
-    assert parser["claimctl.documents"]["demo"] == "claimctl_demo.story.documents"
+    assert parser["claimctl.extensions"]["demo"] == "claimctl_demo.extension:EXTENSION"
     folders = {name.partition("/")[0] for name in names}
     assert folders == {"claimctl_demo", "claimctl_witness", "claimctl_demo-0.1.0.dist-info"}
     assert {"claimctl_demo/py.typed", "claimctl_witness/py.typed"} <= set(names)
