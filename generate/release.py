@@ -39,8 +39,8 @@ def list_sums(folder: Path) -> str:
 
 
 def write_wheels(folder: Path) -> None:
-    """Build both wheels into a folder."""
-    for project in (ROOT, ROOT / "kube-in-process"):
+    """Build all wheels into a folder."""
+    for project in (ROOT, ROOT / "claimctl-reschedule", ROOT / "kube-in-process"):
         with tempfile.TemporaryDirectory() as built:
             shutil.copy(build_wheel(project, Path(built)), folder)
 

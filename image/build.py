@@ -15,7 +15,7 @@ from image.oci import Image, Json, make_image
 from image.problem import ImageProblem
 from image.provenance import Source
 from image.rootfs import USER, make_system
-from image.tree import make_file
+from image.tree import Tree, make_file
 
 ROOT = Path(__file__).parents[1]
 WHEELS = ROOT / "requirements-image.lock"
@@ -31,7 +31,8 @@ class Inputs:
 
     debian: list[Path]
     wheels: list[Path]
-    claimctl: Path
+    own: list[Path]
+    """The wheels of claimctl and of ``claimctl reschedule``."""
 
 
 def read_source() -> Source:
@@ -52,11 +53,13 @@ def _git(*arguments: str) -> str:
 
 
 def fetch_inputs(work: Path) -> Inputs:
-    """Download what the locks name, and build the wheel of claimctl below ``work``."""
+    """Download what the locks name, and build claimctl's wheels below ``work``."""
     packages = debian.fetch(debian_lock.read(), DOWNLOADS / "debian")
     locked = wheels.fetch(WHEELS, DOWNLOADS / "wheels")
     try:
-        return Inputs(packages, locked, build_wheel(ROOT, work / "wheel"))
+        projects = (ROOT, ROOT / "claimctl-reschedule")
+        own = [build_wheel(project, work / "wheels" / project.name) for project in projects]
+        return Inputs(packages, locked, own)
     except WheelFailed as error:
         raise ImageProblem(str(error)) from None
 
@@ -68,9 +71,11 @@ def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
     below |= python.compile(below, "usr/lib/python3.11")
     locked = wheels.make_environment(made_of.wheels)
     locked |= python.compile(locked, wheels.PACKAGES)
-    own = wheels.unpack(made_of.claimctl.read_bytes()) | wheels.make_scripts(made_of.claimctl)
-    packages = (f"{wheels.PACKAGES}/{package}" for package in ("claimctl", "claimctl_demo"))
-    own |= python.compile(own, *packages)
+    own: Tree = {}
+    for wheel in made_of.own:
+        own |= wheels.unpack(wheel.read_bytes()) | wheels.make_scripts(wheel)
+    names = ("claimctl", "claimctl_demo", "claimctl_reschedule")
+    own |= python.compile(own, *(f"{wheels.PACKAGES}/{name}" for name in names))
     own[f"{wheels.HOME}/share/sbom/{BILL.name}"] = make_file(BILL.read_bytes())
     return [
         make_layer("debian", below, python.compress),

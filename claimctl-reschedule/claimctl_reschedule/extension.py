@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-from claimctl.cli.extensions import Extension, Lists, PodWords, Problem
+from claimctl.cli.extensions import CheckProblem, Extension, Lists, PodWords
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import NODES
 from claimctl.wire.traces import WholePod
@@ -27,7 +27,7 @@ class Reschedule(Extension):
         "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
 
-    async def examine(self, lists: Lists, now: datetime) -> Sequence[Problem]:
+    async def examine(self, lists: Lists, now: datetime) -> Sequence[CheckProblem]:
         from claimctl_reschedule.plan.avoidance import complaints
         from claimctl_reschedule.plan.kubelet import in_vain
         from claimctl_reschedule.plan.own_taints import stale_taints
@@ -39,17 +39,17 @@ class Reschedule(Extension):
         taints = [entry for status in statuses for entry in status.taints]
         avoidances = [entry for status in statuses for entry in status.avoidances]
         rounds = [entry for status in statuses for entry in status.resizes]
-        found = []
+        problems = []
         for node, taint in stale_taints(nodes, taints, now):
             text = f"the taint {taint.key}={taint.value} was left behind; {SEE}"
-            found.append(Problem("stale-taints", text, object=node))
+            problems.append(CheckProblem("stale-taints", text, object=node))
         for owner, what in complaints(avoidances, now):
             name = f"{owner.kind.lower()}/{owner.name}"
-            found.append(Problem("avoidances", f"{what}; {SEE}", owner.namespace, name))
+            problems.append(CheckProblem("avoidances", f"{what}; {SEE}", owner.namespace, name))
         for pod, what in in_vain(rounds, now):
             text = f"{what}; see `claimctl explain pod/{pod.name} -n {pod.namespace}`"
-            found.append(Problem("resizes", text, pod.namespace, f"pod/{pod.name}"))
-        return found
+            problems.append(CheckProblem("resizes", text, pod.namespace, f"pod/{pod.name}"))
+        return problems
 
     def about_pod(self, pod: Pod) -> PodWords:
         from claimctl_reschedule.plan.refusals import AVOIDS

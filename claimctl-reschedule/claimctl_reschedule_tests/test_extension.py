@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.cli.errors import UsageError
-from claimctl.cli.extensions import Problem, extensions
+from claimctl.cli.extensions import CheckProblem, extensions
 from claimctl.kube.codec import Listing
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectMeta
@@ -52,19 +52,19 @@ async def test_its_checks_name_what_runs_left_with_the_remedy() -> None:
 
     see = "see `claimctl reschedule --release-taints`"
     assert await EXTENSION.examine(lists, NOW) == [
-        Problem(
+        CheckProblem(
             "stale-taints",
             f"the taint CriticalAddonsOnly=claimctl-p-1 was left behind; {see}",
             object="n1",
         ),
-        Problem(
+        CheckProblem(
             "avoidances",
             "nodes reject its pods, so new pods are gated, and no run has removed the gate in "
             f"time; {see}",
             "team",
             "replicaset/web",
         ),
-        Problem(
+        CheckProblem(
             "resizes",
             "its resize waits although 0 pods left for it 60 minutes ago; "
             "see `claimctl explain pod/big -n team`",

@@ -39,7 +39,7 @@ class Lists(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """What a check found; ``object`` is the name of a node, or kind/name in the namespace."""
 
     check: str
@@ -74,7 +74,7 @@ class Extension:
     checks: ClassVar[Mapping[str, str]] = {}
     """The checks of ``claimctl doctor``, and what it says about each without a problem."""
 
-    async def examine(self, lists: Lists, now: datetime) -> Sequence[Problem]:
+    async def examine(self, lists: Lists, now: datetime) -> Sequence[CheckProblem]:
         """The problems that the checks find, in the cluster or in one namespace of it."""
         return ()
 
@@ -91,15 +91,15 @@ def extensions() -> Mapping[str, Extension]:
     """The extensions that are installed, by their names."""
     from importlib.metadata import entry_points
 
-    found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return {entry.name: entry.load() for entry in found}
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    return {entry.name: entry.load() for entry in entries}
 
 
 def required(name: str) -> Extension:
     """The extension of this name. UsageError if it is not installed."""
     if name not in extensions():
         raise UsageError(
-            f"claimctl {name} is a package of its own: pip install 'claimctl[{name}]' brings it"
+            f"claimctl {name} is a package of its own: pip install the wheel of claimctl-{name}"
         )
     return extensions()[name]
 

@@ -26,7 +26,7 @@ MODULES = (
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind."""
-    of_extensions = (name for each in extensions().values() for name in each.documents)
+    of_extensions = (name for it in extensions().values() for name in it.documents)
     for name in (*MODULES, *of_extensions):
         try:
             importlib.import_module(name)

@@ -92,7 +92,7 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
             _tell("claimctl is uninstalled")
         elif mode.verify and not (result.left or wanted.namespaces):
             with suppress(Forbidden):
-                if names := [name_of(each) for each in await present(objects, namespace)]:
+                if names := [name_of(it) for it in await present(objects, namespace)]:
                     _tell(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
         return exit_code(result)
 

@@ -64,6 +64,6 @@ def test_each_command_but_those_of_the_others_has_its_help_alone() -> None:
     assert done.stderr.splitlines() == [
         *(f"{name} 0" for name in names),
         "error: claimctl reschedule is a package of its own: "
-        "pip install 'claimctl[reschedule]' brings it",
+        "pip install the wheel of claimctl-reschedule",
         "reschedule 2",
     ]

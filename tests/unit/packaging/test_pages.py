@@ -48,7 +48,8 @@ NO_ANNOTATIONS = {
 
 def test_the_page_has_every_annotation_of_the_code() -> None:
     page = (DOCS / "reference" / "annotations.md").read_text(encoding="utf-8")
-    paths = [*(ROOT / "claimctl").rglob("*.py"), *(ROOT / "kube-in-process").rglob("*.py")]
+    folders = (ROOT / name for name in ("claimctl", "claimctl-reschedule", "kube-in-process"))
+    paths = (path for folder in folders for path in folder.rglob("*.py"))
     texts = (each.read_text(encoding="utf-8") for each in paths)
     used = {name for text in texts for name in _CODE.findall(text)} - NO_ANNOTATIONS.keys()
     assert {name for name in used | NAMES if name not in page} == set()
@@ -139,8 +140,11 @@ INSTALLATION = re.compile(
 
 
 def test_no_text_takes_claimctl_from_an_index_of_packages() -> None:
-    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "kube-in-process").glob("*.md")]
-    code = [path for name in ("claimctl", "generate") for path in (ROOT / name).rglob("*.py")]
+    houses = ("claimctl-reschedule", "kube-in-process")
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    pages += [page for house in houses for page in (ROOT / house).glob("*.md")]
+    folders = ("claimctl", "claimctl-reschedule", "generate")
+    code = [path for name in folders for path in (ROOT / name).rglob("*.py")]
     texts = {path: path.read_text(encoding="utf-8") for path in (*pages, *code)}
     assert INSTALLATION.search("pip install 'claimctl[demo]'")
     assert {
