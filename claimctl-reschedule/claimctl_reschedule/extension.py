@@ -39,17 +39,17 @@ class Reschedule(Extension):
         taints = [entry for status in statuses for entry in status.taints]
         avoidances = [entry for status in statuses for entry in status.avoidances]
         rounds = [entry for status in statuses for entry in status.resizes]
-        found = []
+        problems = []
         for node, taint in stale_taints(nodes, taints, now):
             text = f"the taint {taint.key}={taint.value} was left behind; {SEE}"
-            found.append(CheckProblem("stale-taints", text, object=node))
+            problems.append(CheckProblem("stale-taints", text, object=node))
         for owner, what in complaints(avoidances, now):
             name = f"{owner.kind.lower()}/{owner.name}"
-            found.append(CheckProblem("avoidances", f"{what}; {SEE}", owner.namespace, name))
+            problems.append(CheckProblem("avoidances", f"{what}; {SEE}", owner.namespace, name))
         for pod, what in in_vain(rounds, now):
             text = f"{what}; see `claimctl explain pod/{pod.name} -n {pod.namespace}`"
-            found.append(CheckProblem("resizes", text, pod.namespace, f"pod/{pod.name}"))
-        return found
+            problems.append(CheckProblem("resizes", text, pod.namespace, f"pod/{pod.name}"))
+        return problems
 
     def about_pod(self, pod: Pod) -> PodWords:
         from claimctl_reschedule.plan.refusals import AVOIDS

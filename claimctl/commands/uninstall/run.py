@@ -171,11 +171,11 @@ class Uninstall:
         left = judge.leftovers(scan, self._wanted.times, freed, self._watched)
         refused = self._writer.refused
         left = tuple(
-            structs.replace(each, message=f"{each.message}; {refused[where]}", after=None)
-            if each.kind == RESOURCECLAIMS.kind
-            and (where := (each.namespace, each.name)) in refused
-            else each
-            for each in left
+            structs.replace(leftover, message=f"{leftover.message}; {refused[where]}", after=None)
+            if leftover.kind == RESOURCECLAIMS.kind
+            and (where := (leftover.namespace, leftover.name)) in refused
+            else leftover
+            for leftover in left
         )
         return UninstallResult(left, judge.notes(scan), self._writer.removed)
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from claimctl.reservation.kinds.shipped import shipped_rules
 
 ROOT = Path(__file__).parents[3]
-FILES = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "claimctl").rglob("*.py"))}
+FOLDERS = (ROOT / "claimctl", ROOT / "claimctl-reschedule" / "claimctl_reschedule")
+FILES = {
+    path: ast.parse(path.read_text()) for folder in FOLDERS for path in sorted(folder.rglob("*.py"))
+}
 ANYTHING = {"each", "found", "one", "told"}
 """Words that say nothing about what a value is."""
 
@@ -26,7 +29,7 @@ def names(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_name_says_nothing() -> None:
-    empty = {path.name: ANYTHING & set(names(tree)) for path, tree in FILES.items()}
+    empty = {str(path): ANYTHING & set(names(tree)) for path, tree in FILES.items()}
     assert {name: words for name, words in empty.items() if words} == {}
 
 
