@@ -54,9 +54,8 @@ class Reschedule(Extension):
     def about_pod(self, pod: Pod) -> PodWords:
         from claimctl_reschedule.plan.refusals import AVOIDS
 
-        meta, avoids = pod.metadata, pod.metadata.annotation(AVOIDS)
-        where = f"{meta.namespace}/{meta.name}"
-        command = f"claimctl reschedule --policy-config-file FILE --why {where}"
+        (namespace, name), avoids = pod.metadata.key, pod.metadata.annotation(AVOIDS)
+        command = f"claimctl reschedule --policy-config-file FILE --why {namespace}/{name}"
         braked = (
             "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
         )

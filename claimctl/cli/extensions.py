@@ -1,8 +1,8 @@
 """What other distributions bring to claimctl, by entry points of the group ``claimctl.extensions``.
 
-Such an entry point names an ``Extension``. claimctl knows no distribution that brings one, and does
-without: only the command that has the extension's name, and what it checks, are absent then. An
-extension imports what it needs when it is asked, so that other commands start as fast.
+Such an entry point names an ``Extension``. Without it, only the command that has its name and what
+it checks are absent. An extension imports what it needs when it is asked: other commands start as
+fast.
 """
 
 from __future__ import annotations
@@ -21,19 +21,14 @@ if TYPE_CHECKING:  # `claimctl --help` loads none of them
     from claimctl.wire.pods import Pod
     from claimctl.wire.resources import Resource
 
-GROUP = "claimctl.extensions"
-
 T = TypeVar("T")
 Reason = tuple[str, str]
 """A word for programs, and what it means here."""
 
 
 class Lists(Protocol):
-    """Lists objects for checks of ``claimctl doctor``.
-
-    Without the right to list them it gives none, and says about these checks that they could not be
-    made.
-    """
+    """Lists objects for checks of ``claimctl doctor``. Without the right to it there are none, and
+    doctor says of these checks that they could not be made."""
 
     def __call__(self, resource: Resource[T], *checks: str) -> Awaitable[Listing[T]]: ...
 
@@ -91,8 +86,8 @@ def extensions() -> Mapping[str, Extension]:
     """The extensions that are installed, by their names."""
     from importlib.metadata import entry_points
 
-    installed = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return {entry.name: entry.load() for entry in installed}
+    entries = sorted(entry_points(group="claimctl.extensions"), key=lambda entry: entry.name)
+    return {entry.name: entry.load() for entry in entries}
 
 
 def required(name: str) -> Extension:

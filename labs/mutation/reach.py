@@ -15,6 +15,8 @@ from labs.mutation import forks
 from labs.mutation.places import Place
 from labs.mutation.playing import play
 
+UNIT_TESTS = ("tests/unit", "claimctl-reschedule/claimctl_reschedule_tests")
+"""The folders of unit tests."""
 UNMEASURED = 1000.0
 """CPU seconds allowed to a test that is played for the first time."""
 
@@ -69,8 +71,8 @@ class Reach:
         package = place.module.split(".")[1]
 
         def rank(test: str) -> tuple[int, float]:
-            unit = test.startswith("tests/unit/")
-            own = test.startswith(f"tests/unit/{package}/")
+            unit = test.startswith(UNIT_TESTS)
+            own = test.startswith(tuple(f"{folder}/{package}/" for folder in UNIT_TESTS))
             return 2 - unit - own, self.seconds[test]
 
         yield from sorted(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import claimctl
 from claimctl.cli.registry import BY_NAME
+from claimctl_reschedule import extension
 
 ROOT = Path(claimctl.__file__).parent
 SPEAKERS = ("reservation", "controller", "commands/claims", "commands/doctor", "commands/orphans")
-"""Where the words of conditions, Events, ``explain`` and ``doctor`` are."""
+"""Where the words of conditions, Events, ``explain`` and ``doctor`` are, beside an extension's."""
 _NAMES = "|".join(sorted({name.split()[0] for name in BY_NAME}, key=len, reverse=True))
 _COMMAND = re.compile(rf"\b(?:claimctl (?:{_NAMES})\b|kubectl (?:-n|[a-z{{]))[^`()\n;]*")
 _ARGUMENT = re.compile(r"\{\}|\b[A-Z]{2,}\b")
@@ -30,15 +31,18 @@ def pattern(command: str) -> re.Pattern[str]:
 
 
 def _collected() -> Iterator[str]:
-    for folder in SPEAKERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for text in _texts(ast.parse(path.read_text(encoding="utf-8"))):
-                yield from _in(text)
-        for path in sorted((ROOT / folder).rglob("meanings.toml")):
-            for topic in tomllib.loads(path.read_text(encoding="utf-8")).values():
-                for texts in topic.values():
-                    for text in texts.values():
-                        yield from _in(text)
+    for path in (Path(extension.__file__), *_files("*.py")):
+        for text in _texts(ast.parse(path.read_text(encoding="utf-8"))):
+            yield from _in(text)
+    for path in _files("meanings.toml"):
+        for topic in tomllib.loads(path.read_text(encoding="utf-8")).values():
+            for texts in topic.values():
+                for text in texts.values():
+                    yield from _in(text)
+
+
+def _files(name: str) -> list[Path]:
+    return sorted(path for folder in SPEAKERS for path in (ROOT / folder).rglob(name))
 
 
 def _in(text: str) -> Iterator[str]:

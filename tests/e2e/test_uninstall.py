@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions
 
+from claimctl.cli import extensions
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
@@ -26,6 +27,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
     Resource,
 )
+from claimctl.wire.traces import BRAKE_GATE
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import (
@@ -516,3 +518,43 @@ async def test_a_downgrade_under_way_is_waited_for_and_its_record_is_named(
 
         await stage.until(over, "the plan is carried out")
         assert "claimctl downgrade-restore" in (await everywhere.look()).notes[0]
+
+
+async def test_what_reschedule_left_goes_without_that_distribution(
+    new_stage: NewStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extensions, "extensions", dict)
+    taint = {"key": "claimctl.io/moving", "value": "claimctl-p-1", "effect": "NoSchedule"}
+    body = {
+        "metadata": {"name": "braked"},
+        "spec": {
+            "containers": [{"name": "main", "image": "web"}],
+            "schedulingGates": [{"name": BRAKE_GATE}],
+        },
+    }
+    left = {
+        "taints": [{"node": "node-0", "key": taint["key"], "value": taint["value"]}],
+        "avoidances": [{"ownerUID": "o-1", "nodes": ["node-1"], "braked": True}],
+    }
+    async with new_stage(HOLD_136) as stage:
+        admin = stage.embedded.admin
+        await stage.client.create(PODS, body, NAMESPACE)
+        admin.patch("nodes", "", "node-0", {"spec": {"taints": [taint]}})
+        admin.create("reschedulerecords", {"metadata": {"name": "claimctl"}})
+        admin.patch("reschedulerecords", "", "claimctl", {"status": left}, "status")
+        remover = Remover(stage, ())
+        assert sorted(reasons(await remover.look())) == [
+            ("Node", "node-0", "Tainted"),
+            ("Pod", "braked", "Braked"),
+            ("RescheduleRecord", "claimctl", "KeepsPodsOff"),
+        ]
+        done = await remover.run()
+        assert reasons(done) == []
+        assert {each.what for each in done.removed} == {
+            "avoidances",
+            f"scheduling gate {BRAKE_GATE}",
+            "taint claimctl.io/moving=claimctl-p-1",
+        }
+        assert not admin.get("nodes", "", "node-0")["spec"].get("taints")
+        assert (await stage.client.get(PODS, "braked", NAMESPACE)).spec.scheduling_gates == ()
+        assert not admin.get("reschedulerecords", "", "claimctl").get("status")

@@ -30,6 +30,7 @@ from kube_in_process.options import ClusterOptions
 
 import claimctl
 import claimctl_demo
+import claimctl_reschedule
 from claimctl.cli.main import run
 from claimctl.kube.clock import LoopClock
 
@@ -73,7 +74,7 @@ def folder() -> Path:
 
 
 def _serve(address: str) -> None:
-    for package in (claimctl, claimctl_demo):
+    for package in (claimctl, claimctl_demo, claimctl_reschedule):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     asyncio.run(_start_a_cluster())

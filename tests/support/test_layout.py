@@ -80,6 +80,7 @@ NO_TESTS_OF_ITS_NAME = {
     "claimctl_reschedule/run/run.py": "e2e/test_reschedule_run.py",
     "claimctl_reschedule/run/signs.py": "e2e/test_reschedule_run.py: Events",
     "claimctl_reschedule/run/steps.py": "data only",
+    "claimctl_reschedule/shapes/devices.py": "data only",
     "claimctl_reschedule/run/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",
     "claimctl_reschedule/run/waking.py": "e2e/test_reschedule_unplaceable.py",
     "claimctl_reschedule/plan/observed.py": "data only",

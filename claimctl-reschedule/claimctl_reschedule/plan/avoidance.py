@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.wire.base import encode
-from claimctl.wire.devices import SchedulingSlice
 from claimctl_reschedule.plan.facts import created_at
 from claimctl_reschedule.plan.refusals import refused_at
+from claimctl_reschedule.shapes.devices import SchedulingSlice
 from claimctl_reschedule.shapes.records import (
     MAX_AVOIDED,
     MAX_REFUSALS,

@@ -20,12 +20,12 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
 )
 from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
-from claimctl.wire.devices import DeviceClaim, SchedulingClaim
 from claimctl.wire.pods import PodResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 from claimctl_reschedule.plan.observed import Observed
 from claimctl_reschedule.plan.published import DeviceId
 from claimctl_reschedule.plan.reasons import Ground, Obstacle
+from claimctl_reschedule.shapes.devices import DeviceClaim, SchedulingClaim
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 
 ClaimKey = tuple[str, str]

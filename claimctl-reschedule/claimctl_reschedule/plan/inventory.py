@@ -9,7 +9,6 @@ from functools import partial
 
 from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.reservation.facts.references import LIMIT
-from claimctl.wire.devices import DeviceClaim
 from claimctl.wire.placement import admits, selects
 from claimctl_reschedule.plan.claims import ClaimKey, Claims, KnownClaim
 from claimctl_reschedule.plan.observed import Observed
@@ -17,6 +16,7 @@ from claimctl_reschedule.plan.published import DeviceId, PublishedOn, catalogue
 from claimctl_reschedule.plan.reasons import Ground, Obstacle
 from claimctl_reschedule.plan.search import CannotTell, Here, find_devices, least_devices
 from claimctl_reschedule.plan.selectors import selects as selected
+from claimctl_reschedule.shapes.devices import DeviceClaim
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 
 _Wanted = tuple[ClaimKey | None, DeviceClaim]

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.wire import devices
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.unreadable import Unreadable
-from claimctl_reschedule.shapes import scheduling
+from claimctl_reschedule.shapes import devices, scheduling
 from claimctl_reschedule.shapes.records import Record
 
 

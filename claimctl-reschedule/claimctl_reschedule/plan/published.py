@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from claimctl.wire.claims import NodeSelector
-from claimctl.wire.devices import (
+from claimctl.wire.nodes import Node, Taint
+from claimctl.wire.placement import BLOCKING_EFFECTS, selects
+from claimctl_reschedule.plan.selectors import Described, describe
+from claimctl_reschedule.shapes.devices import (
     DeviceTaintRule,
     PublishedDevice,
     SchedulingSlice,
     SchedulingSliceSpec,
 )
-from claimctl.wire.nodes import Node, Taint
-from claimctl.wire.placement import BLOCKING_EFFECTS, selects
-from claimctl_reschedule.plan.selectors import Described, describe
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and device."""

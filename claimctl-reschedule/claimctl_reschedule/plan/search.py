@@ -9,7 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from claimctl.wire.devices import (
+from claimctl.wire.placement import admits
+from claimctl_reschedule.plan.published import DeviceId, PublishedOn
+from claimctl_reschedule.plan.selectors import selects
+from claimctl_reschedule.shapes.devices import (
     DeviceClaim,
     DeviceClass,
     DeviceConstraint,
@@ -17,9 +20,6 @@ from claimctl.wire.devices import (
     DeviceSelector,
     DeviceSubRequest,
 )
-from claimctl.wire.placement import admits
-from claimctl_reschedule.plan.published import DeviceId, PublishedOn
-from claimctl_reschedule.plan.selectors import selects
 
 STEPS = 20_000
 """The most choices that are tried for one pod on one node."""

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from claimctl.wire.base import EMPTY
-from claimctl.wire.devices import PublishedDevice
 from claimctl_reschedule.plan.requests import parse
+from claimctl_reschedule.shapes.devices import PublishedDevice
 
 Value = str | bool | int | float | list[Any]
 Attributes = dict[str, tuple[str, Value]]

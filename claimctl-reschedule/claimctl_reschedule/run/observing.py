@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.kinds.shipped import catalog
-from claimctl.wire import devices, resources
+from claimctl.wire import resources
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource, kind_of, read_as
@@ -30,7 +30,7 @@ from claimctl_reschedule.run import rounds
 from claimctl_reschedule.run.memory import settle
 from claimctl_reschedule.run.neighbors import read_controller, resize_gate
 from claimctl_reschedule.run.records import Records
-from claimctl_reschedule.shapes import scheduling
+from claimctl_reschedule.shapes import devices, scheduling
 from claimctl_reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
 from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 

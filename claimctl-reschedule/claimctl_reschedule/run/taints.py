@@ -28,23 +28,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import Changed, change_object
 from claimctl.telemetry.face import Metric
 from claimctl.wire import traces
-from claimctl.wire.meta import find_condition
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectHeader, find_condition
+from claimctl.wire.resources import NODES, read_as
 from claimctl.wire.seams import Clock
-from claimctl.wire.traces import (
-    AVOID_TAINT,
-    CRITICAL_TAINT,
-    MOVING_TAINT,
-    TAINTED_NODES,
-    RawTaint,
-    TaintedNode,
-)
+from claimctl.wire.traces import AVOID_TAINT, CRITICAL_TAINT, MOVING_TAINT
 from claimctl_reschedule.plan.facts import is_critical
 from claimctl_reschedule.plan.plan import PodRef, TaintStep
 from claimctl_reschedule.run.evicting import present
@@ -66,6 +61,31 @@ YOUNG = timedelta(seconds=30)
 RENEWED = 10.0
 """After so many seconds, a process renews the entries of its taints."""
 
+Taint = dict[str, Any]
+"""A taint with all its fields, also those that claimctl does not know."""
+
+
+class TaintedSpec(Wire, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...] = ()
+
+    def __post_init__(self) -> None:
+        # a null is as if the field was not there, as in every struct
+        present = tuple(
+            {name: value for name, value in taint.items() if value is not None}
+            for taint in self.taints
+        )
+        if present != self.taints:
+            force_setattr(self, "taints", present)
+
+
+class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
+    """A node with its taints as the server sends them, so that they can be written again."""
+
+    spec: TaintedSpec = TaintedSpec()
+
+
+TAINTED_NODES = read_as(NODES, TaintedNode)
+
 
 class Closed(StrEnum):
     """The result of tainting a node."""
@@ -86,11 +106,11 @@ class End(StrEnum):
     TIMED_OUT = "TimedOut"
 
 
-def is_own(taint: RawTaint) -> bool:
+def is_own(taint: Taint) -> bool:
     return traces.is_own(str(taint.get("key")), str(taint.get("value") or ""))
 
 
-def _matches(taint: RawTaint, entry: RecordedTaint) -> bool:
+def _matches(taint: Taint, entry: RecordedTaint) -> bool:
     return taint.get("key") == entry.key and (taint.get("value") or "") == entry.value
 
 
@@ -257,7 +277,7 @@ class Taints:
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
         closed = Closed.OURS
 
-        def change(node: TaintedNode) -> tuple[RawTaint, ...]:
+        def change(node: TaintedNode) -> tuple[Taint, ...]:
             nonlocal closed
             taints = node.spec.taints
             # key and effect identify a taint on a node
@@ -277,13 +297,13 @@ class Taints:
     async def _untaint(self, entry: RecordedTaint) -> bool:
         """Remove exactly this taint, on a node of any state; whether it was there."""
 
-        def kept(node: TaintedNode) -> tuple[RawTaint, ...]:
+        def kept(node: TaintedNode) -> tuple[Taint, ...]:
             return tuple(taint for taint in node.spec.taints if not _matches(taint, entry))
 
         return await self._write(entry.node, kept) is Changed.WRITTEN
 
     async def _write(
-        self, name: str, change: Callable[[TaintedNode], tuple[RawTaint, ...]]
+        self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]
     ) -> Changed:
         """Change the taints of a node under its version."""
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import SchedulingSlice
 from claimctl_reschedule.plan import avoidance, brake
+from claimctl_reschedule.shapes.devices import SchedulingSlice
 from claimctl_reschedule.shapes.records import (
     MAX_AVOIDED,
     MAX_REFUSALS,

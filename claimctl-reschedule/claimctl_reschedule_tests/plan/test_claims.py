@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.wire.devices import DeviceClaim
 from claimctl_reschedule.plan.claims import Claims, KnownClaim, shares_group
 from claimctl_reschedule.plan.reasons import Ground, Obstacle
+from claimctl_reschedule.shapes.devices import DeviceClaim
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support.devices import (
     HOLD,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.wire.devices import SchedulingClaim
 from claimctl.wire.reservations import ClaimReservation
 from claimctl_reschedule.plan.claims import STICKY, Claims, Stickiness, stickiness
+from claimctl_reschedule.shapes.devices import SchedulingClaim
 from claimctl_reschedule_tests.support.devices import (
     GROUP,
     HOLD,

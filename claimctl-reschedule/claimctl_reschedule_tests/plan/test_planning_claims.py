@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import ClaimTemplate, SchedulingClaim
 from claimctl_reschedule.plan.claims import Claims
 from claimctl_reschedule.plan.inventory import Inventory, Placement
 from claimctl_reschedule.plan.observed import Observed
@@ -27,6 +26,7 @@ from claimctl_reschedule.plan.policy import (
 )
 from claimctl_reschedule.plan.published import DeviceId
 from claimctl_reschedule.plan.units import ClaimUnits
+from claimctl_reschedule.shapes.devices import ClaimTemplate, SchedulingClaim
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support import devices, scheduling
 from claimctl_reschedule_tests.support.scheduling import moves, node, observed, pod, reasons

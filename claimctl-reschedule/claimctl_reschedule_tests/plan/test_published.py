@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.wire.devices import SchedulingSlice
 from claimctl_reschedule.plan.published import catalogue
+from claimctl_reschedule.shapes.devices import SchedulingSlice
 from claimctl_reschedule_tests.support.devices import (
     DRIVER,
     TAINT,

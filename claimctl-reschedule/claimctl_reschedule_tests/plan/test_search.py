@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import DeviceClaim
 from claimctl_reschedule.plan import search
 from claimctl_reschedule.plan.published import catalogue
 from claimctl_reschedule.plan.search import CannotTell, Here, find_devices, least_devices
+from claimctl_reschedule.shapes.devices import DeviceClaim
 from claimctl_reschedule_tests.support.devices import (
     CLASS,
     TAINT,

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import PublishedDevice
 from claimctl_reschedule.plan import selectors
 from claimctl_reschedule.plan.selectors import Described, describe, selects
+from claimctl_reschedule.shapes.devices import PublishedDevice
 
 BODY = {
     "attributes": {

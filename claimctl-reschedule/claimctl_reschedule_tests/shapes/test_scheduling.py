@@ -7,7 +7,7 @@ import pytest
 from claimctl.label_selectors import LabelSelector
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
+from claimctl_reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
 from claimctl_reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingNode, SchedulingPod
 
 

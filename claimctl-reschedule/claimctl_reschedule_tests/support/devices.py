@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import (
+from claimctl.wire.reservations import ClaimReservation
+from claimctl_reschedule.plan.observed import ActingController, Observed
+from claimctl_reschedule.shapes.devices import (
     ClaimTemplate,
     DeviceClass,
     DeviceTaintRule,
     SchedulingClaim,
     SchedulingSlice,
 )
-from claimctl.wire.reservations import ClaimReservation
-from claimctl_reschedule.plan.observed import ActingController, Observed
 from claimctl_reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from tests.support.builders import NOW, after
 

@@ -10,15 +10,62 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
 from claimctl.text import counted
+from claimctl.wire import claims as wire
+from claimctl.wire.base import Wire
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import RESOURCECLAIMS, RESOURCESLICES, read_as
 
-CLAIMS_WITH_REQUESTS = read_as(RESOURCECLAIMS, SchedulingClaim)
+
+class AskedRequest(Wire, frozen=True, kw_only=True):
+    """What a request asks for, or an alternative of its ``firstAvailable``."""
+
+    name: str = ""
+    device_class_name: str = ""
+    count: int = 1
+    admin_access: bool = False
 
 
-def device_classes(claim: SchedulingClaim) -> frozenset[str]:
+class ClaimRequest(AskedRequest, frozen=True, kw_only=True):
+    """A request of a claim. v1 has the fields below ``exactly``, v1beta1 in the request."""
+
+    exactly: AskedRequest | None = None
+    first_available: tuple[AskedRequest, ...] = ()
+
+
+class ClaimRequests(Wire, frozen=True, kw_only=True):
+    requests: tuple[ClaimRequest, ...] = ()
+
+
+class AskingClaimSpec(wire.ResourceClaimSpec, frozen=True, kw_only=True):
+    devices: ClaimRequests = ClaimRequests()
+
+
+class AskingClaim(wire.ResourceClaim, frozen=True, kw_only=True):
+    """A claim with its requests."""
+
+    spec: AskingClaimSpec = AskingClaimSpec()
+
+
+class SharedDevice(wire.Device, frozen=True, kw_only=True):
+    allow_multiple_allocations: bool = False
+
+
+class CountedSliceSpec(wire.ResourceSliceSpec, frozen=True, kw_only=True):
+    devices: tuple[SharedDevice, ...] | None = None
+
+
+class CountedSlice(wire.ResourceSlice, frozen=True, kw_only=True):
+    """A ResourceSlice whose devices can be counted."""
+
+    spec: CountedSliceSpec = CountedSliceSpec()
+
+
+CLAIMS_WITH_REQUESTS = read_as(RESOURCECLAIMS, AskingClaim)
+PUBLISHED_DEVICES = read_as(RESOURCESLICES, CountedSlice)
+
+
+def device_classes(claim: AskingClaim) -> frozenset[str]:
     """The classes by which the claim has its devices; if it has none, those it asks for.
 
     The results of an allocation name an alternative of ``firstAvailable`` as request/alternative.
@@ -44,7 +91,7 @@ def device_classes(claim: SchedulingClaim) -> frozenset[str]:
 
 
 def waiting_pods(
-    claims: Collection[SchedulingClaim], pods: Iterable[Pod]
+    claims: Collection[AskingClaim], pods: Iterable[Pod]
 ) -> dict[str, tuple[str, ...]]:
     """By UID of a claim with devices: the pods, as namespace/name, that wait for such devices.
 
@@ -84,14 +131,11 @@ async def everywhere(client: Client, resource: Any, namespace: str) -> tuple[Any
     return ()
 
 
-PUBLISHED_DEVICES = read_as(RESOURCESLICES, SchedulingSlice)
-
-
 def shortfall(
-    wanted: Iterable[SchedulingClaim],
-    idle: SchedulingClaim,
+    wanted: Iterable[AskingClaim],
+    idle: AskingClaim,
     busy: Iterable[ResourceClaim],
-    slices: Iterable[SchedulingSlice],
+    slices: Iterable[CountedSlice],
 ) -> str | None:
     """Why a pod would not get all devices on the node of an idle claim, if all idle ones were free.
 
@@ -129,7 +173,7 @@ def shortfall(
     )
 
 
-def _least(claim: SchedulingClaim, classes: Collection[str]) -> int:
+def _least(claim: AskingClaim, classes: Collection[str]) -> int:
     """How many devices of these classes the claim takes at least, whatever alternative it gets."""
     exact = (request.exactly or request for request in claim.spec.devices.requests)
     return sum(it.count for it in exact if it.device_class_name in classes and not it.admin_access)

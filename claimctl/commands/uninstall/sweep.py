@@ -1,7 +1,6 @@
 """Take away what ``claimctl reschedule`` has left: taints, gates, and entries of its records.
 
-It runs when ``claimctl reschedule`` is stopped, and it does not need that distribution. Each write
-carries the version of the object that was read, so nothing of others is lost.
+Each write carries the version of the object that was read, so nothing of others is lost.
 """
 
 from __future__ import annotations
@@ -10,18 +9,20 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
-from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.traces import (
-    BRAKE_GATE,
-    RECORDS,
-    TAINTED_NODES,
-    WHOLE_PODS,
-    RawTaint,
-    TaintedNode,
-    Traces,
-    WholePod,
-    is_own,
-)
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectHeader, ObjectMeta
+from claimctl.wire.resources import NODES, read_as
+from claimctl.wire.traces import BRAKE_GATE, RECORDS, WHOLE_PODS, Traces, WholePod, is_own
+
+
+class RawTaints(Wire, frozen=True, kw_only=True):
+    taints: tuple[dict[str, Any], ...] = ()
+
+
+class FullyTaintedNode(ObjectHeader, frozen=True, kw_only=True):
+    """A node with all fields of its taints, so that they can be written again."""
+
+    spec: RawTaints = RawTaints()
 
 
 async def braked_pods(client: Client) -> tuple[ObjectMeta, ...]:
@@ -33,16 +34,13 @@ async def braked_pods(client: Client) -> tuple[ObjectMeta, ...]:
 async def untaint(client: Client, node: str) -> bool:
     """Remove claimctl's taints from a node, and only these; whether there were any."""
 
-    def change(present: TaintedNode) -> dict[str, Any]:
-        kept = [taint for taint in present.spec.taints if not _is_own(taint)]
-        same = len(kept) == len(present.spec.taints)
-        return {} if same else {"spec": {"taints": kept or None}}
+    def change(present: FullyTaintedNode) -> dict[str, Any]:
+        every = present.spec.taints
+        kept = [it for it in every if not is_own(str(it.get("key")), str(it.get("value") or ""))]
+        return {"spec": {"taints": kept or None}} if len(kept) < len(every) else {}
 
-    return await change_object(client, TAINTED_NODES, node, change) is Changed.WRITTEN
-
-
-def _is_own(taint: RawTaint) -> bool:
-    return is_own(str(taint.get("key")), str(taint.get("value") or ""))
+    nodes = read_as(NODES, FullyTaintedNode)
+    return await change_object(client, nodes, node, change) is Changed.WRITTEN
 
 
 async def release(client: Client, pod: ObjectMeta) -> bool:
@@ -64,11 +62,8 @@ async def forget(client: Client, record: str) -> bool:
     whether there were any. The memory of moves stays: it blocks nothing."""
 
     def change(present: Traces) -> dict[str, Any]:
-        status = present.status
-        return {"status": _NOTHING} if status.taints or status.avoidances else {}
+        there = present.status.taints or present.status.avoidances
+        return {"status": {"taints": None, "avoidances": None}} if there else {}
 
     done = await change_object(client, RECORDS, record, change, subresource="status")
     return done is Changed.WRITTEN
-
-
-_NOTHING = {"taints": None, "avoidances": None}

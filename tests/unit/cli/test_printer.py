@@ -145,3 +145,5 @@ def calls(path: Path) -> set[str]:
 def test_nothing_else_prints() -> None:
     paths = [path for path in ROOT.rglob("*.py") if calls(path) & WAYS_OUT]
     assert {path.relative_to(ROOT).as_posix() for path in paths} <= PRINTERS
+    beside = ROOT.parent / "claimctl-reschedule" / "claimctl_reschedule"
+    assert [path for path in beside.rglob("*.py") if calls(path) & WAYS_OUT] == []

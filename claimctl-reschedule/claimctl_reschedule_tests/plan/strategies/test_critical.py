@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claimctl.wire.base import from_plain, to_plain
-from claimctl.wire.devices import SchedulingClaim
 from claimctl_reschedule.plan.observed import ActingController
 from claimctl_reschedule.plan.plan import Plan, Skipped
 from claimctl_reschedule.plan.planning import plan
@@ -25,6 +24,7 @@ from claimctl_reschedule.plan.policy import (
     RunLimits,
 )
 from claimctl_reschedule.plan.reasons import Ground
+from claimctl_reschedule.shapes.devices import SchedulingClaim
 from claimctl_reschedule.shapes.records import (
     MoveOutcome,
     Record,

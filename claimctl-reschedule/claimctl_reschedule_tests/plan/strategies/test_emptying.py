@@ -14,7 +14,6 @@ from msgspec.structs import replace as changed
 
 from claimctl.label_selectors import LabelSelector
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import ClaimTemplate, SchedulingClaim
 from claimctl_reschedule.plan.observed import ActingController, Observed
 from claimctl_reschedule.plan.plan import Plan
 from claimctl_reschedule.plan.planning import plan
@@ -29,6 +28,7 @@ from claimctl_reschedule.plan.policy import (
     RunLimits,
 )
 from claimctl_reschedule.plan.strategies import emptying
+from claimctl_reschedule.shapes.devices import ClaimTemplate, SchedulingClaim
 from claimctl_reschedule.shapes.records import Record, RecordedMove, RecordedWorkload
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
 from claimctl_reschedule_tests.support import devices

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.claims.device_classes import device_classes, waiting_pods
+from claimctl.commands.claims.device_classes import AskingClaim, device_classes, waiting_pods
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import SchedulingClaim
 from claimctl.wire.pods import Pod
 from tests.support.builders import NOW
 
@@ -33,7 +32,7 @@ def claim(
     namespace: str = "ml",
     allocated: Json | None = None,
     deleting: bool = False,
-) -> SchedulingClaim:
+) -> AskingClaim:
     body: Json = {
         "metadata": {"name": name, "namespace": namespace, "uid": name},
         "spec": {"devices": {"requests": list(requests or (request(),))}},
@@ -42,7 +41,7 @@ def claim(
         body["status"] = {"allocation": {"devices": allocated}}
     if deleting:
         body["metadata"]["deletionTimestamp"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
-    return from_plain(body, SchedulingClaim)
+    return from_plain(body, AskingClaim)
 
 
 HELD = claim(name="held", allocated=HAS)
@@ -75,7 +74,7 @@ def got(request_name: str, **fields: Any) -> Json:
         pytest.param(claim(request(adminAccess=True)), set(), id="watches with admin access"),
     ],
 )
-def test_the_device_classes_of_a_claim(shown: SchedulingClaim, classes: set[str]) -> None:
+def test_the_device_classes_of_a_claim(shown: AskingClaim, classes: set[str]) -> None:
     assert device_classes(shown) == classes
 
 
@@ -117,7 +116,7 @@ def pod(
     ],
 )
 def test_a_pod_waits_for_devices_that_another_claim_has(
-    asked: SchedulingClaim, user: Pod, waits: bool
+    asked: AskingClaim, user: Pod, waits: bool
 ) -> None:
     names = (f"{user.metadata.namespace}/late",) if waits else ()
     assert waiting_pods([HELD, asked], [user])["held"] == names

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.claims.device_classes import shortfall
+from claimctl.commands.claims.device_classes import AskingClaim, CountedSlice, shortfall
 from claimctl.wire.base import from_plain
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
 
 Json = dict[str, Any]
 DRIVER, CLASS = "d.example.com", "gpu.example.com"
@@ -39,20 +38,20 @@ def request(count: int = 1, device_class: str = CLASS, **fields: Any) -> Json:
     return {"name": "gpu", "exactly": exactly}
 
 
-def published(*devices: Json, **fields: Any) -> SchedulingSlice:
+def published(*devices: Json, **fields: Any) -> CountedSlice:
     pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "pool": pool, "devices": list(devices), "nodeName": "node-1"}
     body = {"metadata": {"name": "s"}, "spec": {**spec, **fields}}
-    return from_plain(body, SchedulingSlice)
+    return from_plain(body, CountedSlice)
 
 
 FOUR = published(*({"name": f"dev-{number}"} for number in range(4)))
 
 
-def lacks(wanted: Json, *slices: SchedulingSlice, busy: tuple[str, ...] = ("dev-1",)) -> str | None:
+def lacks(wanted: Json, *slices: CountedSlice, busy: tuple[str, ...] = ("dev-1",)) -> str | None:
     return shortfall(
-        [from_plain(wanted, SchedulingClaim)],
-        from_plain(claim(devices=("dev-0",)), SchedulingClaim),
+        [from_plain(wanted, AskingClaim)],
+        from_plain(claim(devices=("dev-0",)), AskingClaim),
         [from_plain(claim(devices=busy), ResourceClaim)] if busy else [],
         slices or (FOUR,),
     )
@@ -86,5 +85,5 @@ def test_more_devices_than_the_node_has_free_are_named_with_both_numbers() -> No
         ),
     ],
 )
-def test_nothing_is_said_where_the_number_of_devices_is_not_known(unknown: SchedulingSlice) -> None:
+def test_nothing_is_said_where_the_number_of_devices_is_not_known(unknown: CountedSlice) -> None:
     assert lacks(claim(request(12)), unknown) is None
