@@ -144,7 +144,7 @@ def make_scripts(wheel: Path) -> Tree:
         folder = f"{distribution}-{version}.dist-info"
         declared.read_string(archive.read(f"{folder}/entry_points.txt").decode())
     tree: Tree = {}
-    scripts = declared.get("console_scripts", {})
+    scripts = declared["console_scripts"] if declared.has_section("console_scripts") else {}
     for name, reference in scripts.items():
         module, _, function = reference.partition(":")
         lines = (f"#!/{PYTHON}", "import sys", f"from {module} import {function}")
