@@ -50,13 +50,25 @@ def test_an_extension_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyP
         required("reschedule")
 
 
-@pytest.mark.parametrize("arguments", [["reschedule"], ["reschedule", "--help"]])
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["reschedule"], "reschedule"),
+        (["reschedule", "--help"], "reschedule"),
+        (["demo"], "demo"),
+        (["demo", "cluster"], "demo"),
+        (["help", "demo"], "demo"),
+    ],
+)
 def test_a_command_without_its_extension_says_in_one_line_how_to_get_it(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     install(monkeypatch)
     assert run(arguments) == ExitCode.USAGE
     assert capsys.readouterr().err == (
-        "error: claimctl reschedule is not installed: pip install the wheel of "
-        "claimctl-reschedule, which is what claimctl[reschedule] asks for\n"
+        f"error: claimctl {name} is not installed: pip install the wheel of claimctl-{name}, "
+        f"which is what claimctl[{name}] asks for\n"
     )

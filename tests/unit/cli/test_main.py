@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from claimctl import __version__
-from claimctl.cli import registry
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
 from claimctl.cli.main import load, run
@@ -88,24 +87,6 @@ def test_every_command_in_the_table_is_there_and_explains_itself(
     assert load(BY_NAME[name]).help
     assert run([*name.split(), "--help"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(f"Usage: claimctl {name} ")
-
-
-def test_a_command_of_another_distribution_is_listed_and_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("demo", "demo cluster"):
-        monkeypatch.delitem(BY_NAME, name, raising=False)
-    monkeypatch.setattr(registry, "COMMANDS", tuple(BY_NAME.values()))
-    assert run(["--help"]) == ExitCode.OK
-    out = " ".join(capsys.readouterr().out.split())
-    assert "Try it: demo Not installed: it comes with the wheel of claimctl-demo." in out
-    for line in (["demo"], ["demo", "cluster"], ["demo", "--help"], ["help", "demo"]):
-        assert run(line) == ExitCode.USAGE
-        assert capsys.readouterr() == (
-            "",
-            "error: claimctl demo is not installed: pip install the wheel of claimctl-demo, "
-            "which is what claimctl[demo] asks for\n",
-        )
 
 
 def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -> None:
