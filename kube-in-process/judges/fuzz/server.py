@@ -24,6 +24,7 @@ Object = dict[str, Any]
 REAL_SERVER_ERRORS = (
     (500, r"resourceVersion should not be set on objects to be created"),
     (500, r'resourceVersion: Invalid value: ".*": strconv\.ParseUint: parsing .*: invalid syntax'),
+    (500, r"strconv\.ParseUint: parsing .*: invalid syntax"),
     (500, r"failed to create typed patch object \(.*"),
     (500, r"list element types are not identical: .*"),
     (500, r"This pod has more than one PodDisruptionBudget, which .*"),
