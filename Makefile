@@ -24,7 +24,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-houses check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -80,6 +80,8 @@ test: $(STAMP) ## run the tests of claimctl (WORKERS=auto ARGS="-k name ...")
 
 test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WORKERS=auto)
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) $(HOUSES)
+
+test-all: test test-houses ## run the tests of all distributions
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	$(BIN)/python -m labs torture $(call flags,BUDGET SEED SHARD WORKERS RESCHEDULE) $(ARGS)
