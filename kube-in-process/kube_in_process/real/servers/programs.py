@@ -1,7 +1,7 @@
 """Find the programs of a control plane, and their version.
 
-``python -m kube_in_process.real.servers.programs VERSION`` prints the folder of a version, or
-nothing and exits with 1.
+``python -m kube_in_process.real.servers.programs VERSION`` prints the folder with a whole control
+plane of a version. If there is none, it prints nothing and exits with 1.
 """
 
 from __future__ import annotations
@@ -152,9 +152,12 @@ def _parsed(path: Path, answer: subprocess.CompletedProcess[str]) -> tuple[tuple
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the folder of a version."""
+    """Print the folder with a whole control plane of a version.
+
+    The store of setup-envtest has only etcd and kube-apiserver, unless somebody adds the others.
+    """
     folder = folder_of(arguments[0]) if arguments else None
-    if folder is None:
+    if folder is None or present(folder) != ALL:
         return 1
     print(folder)
     return 0

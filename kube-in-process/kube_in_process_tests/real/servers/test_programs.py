@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,20 @@ def test_the_program_prints_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "1.36").mkdir()
+    scripts.folder_of(tmp_path / "1.36")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     assert (main(["1.36"]), capsys.readouterr().out) == (0, f"{tmp_path}/1.36\n")
     assert (main(["1.30"]), main([]), capsys.readouterr().out) == (1, 1, "")
+
+
+def test_the_program_prints_no_folder_that_has_only_a_part_of_a_control_plane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = tmp_path / "kubebuilder-envtest/k8s/1.36.2-linux-amd64"
+    stored.mkdir(parents=True)
+    for name in (ETCD, API_SERVER):
+        write(stored, name)
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert (main(["1.36"]), capsys.readouterr().out) == (1, "")
