@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
 from claimctl.wire.base import Wire
@@ -17,6 +19,15 @@ from claimctl.wire.traces import BRAKE_GATE, RECORDS, WHOLE_PODS, Traces, WholeP
 
 class RawTaints(Wire, frozen=True, kw_only=True):
     taints: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        # a null is as if the field was not there, as in every struct
+        present = tuple(
+            {name: value for name, value in taint.items() if value is not None}
+            for taint in self.taints
+        )
+        if present != self.taints:
+            force_setattr(self, "taints", present)
 
 
 class FullyTaintedNode(ObjectHeader, frozen=True, kw_only=True):
