@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from packaging.markers import Marker
-from packaging.utils import parse_wheel_filename
 
 from image.problem import ImageProblem
 from image.tree import EXECUTABLE, Tree, make_file, make_link
@@ -138,7 +137,8 @@ def unpack(wheel: bytes) -> Tree:
 
 def make_scripts(wheel: Path) -> Tree:
     """The commands that a wheel declares, for the Python of the image."""
-    distribution, version, *_ = parse_wheel_filename(wheel.name)
+    # the folder is named as the file is: with underscores, where the distribution has dashes
+    distribution, version, *_ = wheel.name.split("-")
     declared = configparser.ConfigParser(delimiters=("=",))
     with zipfile.ZipFile(wheel) as archive:
         folder = f"{distribution}-{version}.dist-info"

@@ -69,6 +69,13 @@ def test_commands_are_run_by_the_python_of_the_image(tmp_path: Path) -> None:
     )
 
 
+def test_a_wheel_of_an_extension_has_no_commands(tmp_path: Path) -> None:
+    wheel = tmp_path / "small_extension-2.0-py3-none-any.whl"
+    points = "[claimctl.extensions]\nsmall = small.extension:EXTENSION\n"
+    wheel.write_bytes(make_wheel({"small_extension-2.0.dist-info/entry_points.txt": points}))
+    assert wheels.make_scripts(wheel) == {}
+
+
 def test_wheels_that_are_there_are_not_downloaded_again(tmp_path: Path) -> None:
     wheel = tmp_path / "small-2.0-py3-none-any.whl"
     wheel.write_bytes(make_wheel({"small/__init__.py": ""}))
