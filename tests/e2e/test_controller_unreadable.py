@@ -155,8 +155,9 @@ async def test_deep_objects_stop_nobody_else(stage: Stage, first: bool, levels: 
     told = {line["object"]: line["problem"] for line in logs if "cannot be read" in line["event"]}
     assert set(told.values()) <= {"the JSON is nested too deeply"}
     # 1,500 levels are few for Python 3.13
-    named = {"ResourceClaim team/bad", "ClaimReservation team/bad", "Deployment team/bad"}
-    assert named <= told.keys() or levels < 10_000
+    # on a real cluster the namespace has another name
+    kinds = {name.split()[0] for name in told if name.endswith("/bad")}
+    assert kinds >= {"ResourceClaim", "ClaimReservation", "Deployment"} or levels < 10_000
     await idle(stage)
     await stage.until_released("slice")
     await stage.delete(RESOURCECLAIMS, "bad")
