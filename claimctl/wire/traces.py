@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import force_setattr
 
 from claimctl.wire import pods
 from claimctl.wire.base import Present, Wire
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node, Taint
-from claimctl.wire.resources import PODS, Resource, read_as
+from claimctl.wire.resources import NODES, PODS, Resource, read_as
 
 CRITICAL_TAINT = "CriticalAddonsOnly"
 """The key of the taint that keeps other pods off. Critical add-ons tolerate it."""
@@ -34,6 +37,29 @@ def own_taints(nodes: Iterable[Node]) -> Iterator[tuple[str, Taint]]:
         for taint in node.spec.taints:
             if is_own(taint.key, taint.value):
                 yield node.metadata.name, taint
+
+
+class WholeTaints(Wire, frozen=True, kw_only=True):
+    taints: tuple[dict[str, Any], ...] = ()
+    """Each with all its fields, also those that claimctl does not know."""
+
+    def __post_init__(self) -> None:
+        # a null is as if the field was not there, as in every struct
+        present = tuple(
+            {name: value for name, value in taint.items() if value is not None}
+            for taint in self.taints
+        )
+        if present != self.taints:
+            force_setattr(self, "taints", present)
+
+
+class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
+    """A node with its taints as the server sends them, so that they can be written again."""
+
+    spec: WholeTaints = WholeTaints()
+
+
+TAINTED_NODES = read_as(NODES, TaintedNode)
 
 
 class NamedGate(Present, frozen=True, kw_only=True):

@@ -16,7 +16,12 @@ from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, LEASES, NAMESPACES, NODES, PODS
 from claimctl.wire.seams import Transport
-from claimctl.wire.traces import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
+from claimctl.wire.traces import (
+    CRITICAL_TAINT,
+    MOVING_TAINT,
+    TAINT_VALUE_PREFIX,
+    TAINTED_NODES,
+)
 from claimctl_reschedule.plan.facts import CRITICAL, facts_of
 from claimctl_reschedule.plan.observed import Observed
 from claimctl_reschedule.plan.plan import Move, Owner, Plan, PodRef, TaintStep
@@ -26,7 +31,6 @@ from claimctl_reschedule.run.observing import cluster_uid
 from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
-from claimctl_reschedule.run.taints import TAINTED_NODES
 from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.site import CONTROLLER_NAMESPACE

@@ -19,6 +19,7 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Transport
+from claimctl.wire.traces import TAINTED_NODES
 from claimctl_demo.documents import DocumentClient
 from claimctl_reschedule.plan.plan import Plan
 from claimctl_reschedule.plan.planning import plan as planner
@@ -29,7 +30,6 @@ from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.run.steps import RunReport
-from claimctl_reschedule.run.taints import TAINTED_NODES
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 from tests.e2e.site import CONTROLLER_NAMESPACE

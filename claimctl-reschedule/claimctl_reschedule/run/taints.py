@@ -28,18 +28,22 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import Changed, change_object
 from claimctl.telemetry.face import Metric
 from claimctl.wire import traces
-from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader, find_condition
-from claimctl.wire.resources import NODES, read_as
+from claimctl.wire.meta import find_condition
 from claimctl.wire.seams import Clock
-from claimctl.wire.traces import AVOID_TAINT, CRITICAL_TAINT, MOVING_TAINT
+from claimctl.wire.traces import (
+    AVOID_TAINT,
+    CRITICAL_TAINT,
+    MOVING_TAINT,
+    TAINTED_NODES,
+    TaintedNode,
+)
 from claimctl_reschedule.plan.facts import is_critical
 from claimctl_reschedule.plan.plan import PodRef, TaintStep
 from claimctl_reschedule.run.evicting import present
@@ -63,28 +67,6 @@ RENEWED = 10.0
 
 Taint = dict[str, Any]
 """A taint with all its fields, also those that claimctl does not know."""
-
-
-class TaintedSpec(Wire, frozen=True, kw_only=True):
-    taints: tuple[Taint, ...] = ()
-
-    def __post_init__(self) -> None:
-        # a null is as if the field was not there, as in every struct
-        present = tuple(
-            {name: value for name, value in taint.items() if value is not None}
-            for taint in self.taints
-        )
-        if present != self.taints:
-            force_setattr(self, "taints", present)
-
-
-class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
-    """A node with its taints as the server sends them, so that they can be written again."""
-
-    spec: TaintedSpec = TaintedSpec()
-
-
-TAINTED_NODES = read_as(NODES, TaintedNode)
 
 
 class Closed(StrEnum):

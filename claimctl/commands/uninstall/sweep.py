@@ -7,33 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import force_setattr
-
 from claimctl.kube.client import Client
 from claimctl.live_objects import Changed, change_object
-from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader, ObjectMeta
-from claimctl.wire.resources import NODES, read_as
-from claimctl.wire.traces import BRAKE_GATE, RECORDS, WHOLE_PODS, Traces, WholePod, is_own
-
-
-class RawTaints(Wire, frozen=True, kw_only=True):
-    taints: tuple[dict[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        # a null is as if the field was not there, as in every struct
-        present = tuple(
-            {name: value for name, value in taint.items() if value is not None}
-            for taint in self.taints
-        )
-        if present != self.taints:
-            force_setattr(self, "taints", present)
-
-
-class FullyTaintedNode(ObjectHeader, frozen=True, kw_only=True):
-    """A node with all fields of its taints, so that they can be written again."""
-
-    spec: RawTaints = RawTaints()
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.traces import (
+    BRAKE_GATE,
+    RECORDS,
+    TAINTED_NODES,
+    WHOLE_PODS,
+    TaintedNode,
+    Traces,
+    WholePod,
+    is_own,
+)
 
 
 async def braked_pods(client: Client) -> tuple[ObjectMeta, ...]:
@@ -45,13 +31,12 @@ async def braked_pods(client: Client) -> tuple[ObjectMeta, ...]:
 async def untaint(client: Client, node: str) -> bool:
     """Remove claimctl's taints from a node, and only these; whether there were any."""
 
-    def change(present: FullyTaintedNode) -> dict[str, Any]:
+    def change(present: TaintedNode) -> dict[str, Any]:
         every = present.spec.taints
         kept = [it for it in every if not is_own(str(it.get("key")), str(it.get("value") or ""))]
         return {"spec": {"taints": kept or None}} if len(kept) < len(every) else {}
 
-    nodes = read_as(NODES, FullyTaintedNode)
-    return await change_object(client, nodes, node, change) is Changed.WRITTEN
+    return await change_object(client, TAINTED_NODES, node, change) is Changed.WRITTEN
 
 
 async def release(client: Client, pod: ObjectMeta) -> bool:
