@@ -182,12 +182,13 @@ def shown_reference(
     resource = resource or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
     if not resource:
         return None
-    written = uids_written_by(claim)
-    named = (
+    named = [
         listed
         for listed in claim.status.reserved_for
         if listed.key == (ref.api_group, resource, ref.name)
-    )
+    ]
+    # a claim may have many reservations: its managedFields are decoded only where they can decide
+    written = uids_written_by(claim) if named else frozenset()
     return next(
         (
             listed

@@ -91,12 +91,15 @@ async def read(answer: Response) -> bytes:
 
 async def lines(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Yield the non-empty lines of a stream. An incomplete last line is dropped."""
-    rest = b""
+    pieces: list[bytes] = []
     async for chunk in body:
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, rest = chunk.split(b"\n")
         for line in whole:
-            if line.strip():
-                yield line
+            joined = b"".join((*pieces, line))
+            pieces.clear()
+            if joined.strip():
+                yield joined
+        pieces.append(rest)
 
 
 @dataclass(frozen=True, slots=True)
