@@ -1,8 +1,8 @@
 """What other distributions bring to claimctl, by entry points of the group ``claimctl.extensions``.
 
-Such an entry point names an ``Extension``. Without it, only the command that has its name and what
-it checks are absent. An extension imports what it needs when it is asked: other commands start as
-fast.
+Such an entry point names an ``Extension``. If it is not installed, its commands and its checks are
+absent, and nothing else. An extension imports its modules when it is asked, so that other commands
+do not start more slowly.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ _TABLE = {
     },
 }
 """By group and name: where the command is, and the help. ``doctor:report`` is the function
-``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. An
-extension brings the commands of no place (see ``claimctl.cli.extensions``)."""
+``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. If
+the place is '', an extension has the command (see ``claimctl.cli.extensions``)."""
 
 
 def _command(group: Group, name: str, place: str, help_: str) -> Command:

@@ -20,7 +20,7 @@ MODULES = (
     "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
 )
-"""Where the documents are. The demonstration may not be installed."""
+"""Where claimctl's own documents are. Extensions name theirs."""
 
 
 def models() -> dict[str, type[Document]]:

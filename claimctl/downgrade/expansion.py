@@ -104,8 +104,8 @@ def unknown_references(
 
     Three kinds of references are known:
 
-    - claimctl's own (``uids_on_record``). managedFields prove nothing, since whoever may update the
-      claim may write them;
+    - references that claimctl listed (``uids_on_record``). managedFields alone prove nothing: every
+      user who may update the claim may write them;
     - the reference that the scheduler copied from ``spec.reservedFor``;
     - PodGroups: the scheduler and kube-controller-manager list them, and neither removes them
       once the feature gate is off.

@@ -1,4 +1,4 @@
-"""What ``claimctl reschedule`` leaves in a cluster: claimctl takes it away without that, too."""
+"""What ``claimctl reschedule`` leaves in a cluster, so that claimctl can remove it alone, too."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
       object is gone.
     - ``doctor orphans`` left its guard behind. It names the claim itself.
 
-    managedFields prove nothing: whoever may update the claim may write them.
+    managedFields prove nothing: every user who may update the claim may write them.
     """
     own_guard = guard(snapshot.claim) if snapshot.claim is not None else None
     recorded, named = set(), set()

@@ -69,13 +69,13 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     limit = snapshot.rules.max_seconds_without_pods
     if wanted.action is not Action.HOLD or unused is None:
         return wanted
-    # The limit measures the effect: no spec, no kind of workload and no unreadable object gets
-    # round it. A status that still counts consumers does not say yet when the last one went.
+    # The limit applies whatever the spec and the workload say, also to what cannot be read. While
+    # the status still counts consumers that are gone, it does not record when the last one went.
     status, created = held.reservation.status, held.reservation.metadata.creation_timestamp
     since = max(unused, created) if created is not None else unused
     age = min((snapshot.now - since).total_seconds(), held.since_use)
-    untold = status.consumers and not snapshot.consumers.count
-    left = limit - (0.0 if untold else age)
+    unrecorded = status.consumers and not snapshot.consumers.count
+    left = limit - (0.0 if unrecorded else age)
     if left <= 0 or has_begun(snapshot, held, Reason.UNUSED_TOO_LONG):
         return wanted.release(Reason.UNUSED_TOO_LONG)
     if limit == inf:
@@ -157,9 +157,9 @@ def recorded_reference(
 ) -> Reference | None:
     """The reference that claimctl listed in this claim for the reservation, if it did.
 
-    A reservation's status records it, for a claim of one UID. The status is written a moment after
-    the list. Until then, the entry counts that the reservation names as its workload, if
-    managedFields say that claimctl wrote it. managedFields alone prove nothing.
+    The status of the reservation records the reference, and the UID of the claim. The controller
+    writes the status a moment after the list. Until then ``shown_reference`` tells: the reservation
+    has to name the workload, and managedFields have to name claimctl as the writer of the entry.
 
     Args:
         resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
