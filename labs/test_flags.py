@@ -12,7 +12,7 @@ from labs.slow_scheduler import lab as slow_scheduler
 from labs.torture.budget import Budget
 from labs.torture_real import lab as torture_real
 
-REAL = (*("moving", "placing", "slow-scheduler", "switching", "torture-real"),)
+REAL = ("slow-scheduler", "switching", "torture-real")
 """The labs that need real servers."""
 
 
@@ -84,7 +84,7 @@ def test_the_flags_of_a_lab_on_real_servers() -> None:
     [
         ("torture-real --version 1.34 --gates 1", "--gates: v1.34.2 has no PodGroups for claims"),
         ("switching --version 1.34", "--gates: v1.34.2 has no PodGroups for claims"),
-        ("moving --version 1.31", "moving: --version: "),
+        ("slow-scheduler --version 1.31", "slow-scheduler: --version: "),
     ],
 )
 def test_a_version_that_cannot_play_is_named(
