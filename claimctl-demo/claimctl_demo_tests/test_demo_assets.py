@@ -27,7 +27,6 @@ def run(*arguments: str, seconds: float = 120.0) -> Answer:
     [
         (("--reservation-mode", "native"), "--reservation-mode"),
         (("--kubernetes-version", "1.36"), "--kubernetes-version"),
-        (("-f", "x.yaml"), "--filename"),
     ],
 )
 def test_options_that_mean_nothing_beside_assets_are_bad_input(

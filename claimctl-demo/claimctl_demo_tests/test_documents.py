@@ -42,41 +42,6 @@ async def test_an_answer_of_another_shape_names_the_request() -> None:
         await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
 
 
-def _causes(*causes: dict[str, str] | None) -> dict[str, Any]:
-    return {"message": "no", "details": {"causes": list(causes)}}
-
-
-@pytest.mark.parametrize(
-    ("status", "lines"),
-    [
-        pytest.param(
-            {},
-            [f"GET /apis/{API}/namespaces/team/resourceclaims/x: 422 Invalid"],
-            id="not even a message",
-        ),
-        pytest.param({"message": "no"}, ["no"], id="no details"),
-        pytest.param({"message": "no", "details": None}, ["no"], id="null as details"),
-        pytest.param({"message": "no", "details": {"causes": None}}, ["no"], id="null as causes"),
-        pytest.param(_causes({"message": "bad"}), ["no"], id="a cause without a field"),
-        pytest.param(
-            _causes({"field": "a", "message": "bad"}, {"field": "a", "message": "bad"}),
-            ["a: bad"],
-            id="the same cause twice",
-        ),
-        pytest.param(
-            _causes({"field": "a", "message": "bad"}, {"message": "x"}, {"field": "b"}),
-            ["a: bad", "b: "],
-            id="several fields",
-        ),
-    ],
-)
-async def test_a_refusal_names_each_field_once(status: dict[str, Any], lines: list[str]) -> None:
-    server = WireServer(ok({"resources": [CLAIMS]}), ok(status, 422))
-    with pytest.raises(ApiError) as caught:
-        await DocumentClient(server, "test").get((API, "ResourceClaim"), "team", "x")
-    assert list(caught.value.causes) == lines
-
-
 @pytest.mark.parametrize(("status", "raises"), [(404, False), (409, True)])
 async def test_deleting_what_is_gone_is_no_error(status: int, raises: bool) -> None:
     server = WireServer(ok({"resources": [CLAIMS]}), failure(status, "Reason"))
