@@ -11,33 +11,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from .trace import Action, Event, Fields, Name, Trace
 from .watching import events
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 SETTLED = 0.3
 """Seconds without an action after which the cluster is compared as a whole."""
 
 _GENERATED = re.compile(r"<(?:gen|hash):\d+>")
-
-
-class LoopClock:
-    """The clock of the running loop."""
-
-    def now(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 @dataclass
@@ -66,7 +53,7 @@ def options(trace: Trace, **more: Any) -> ClusterOptions:
 
 
 async def play(trace: Trace, **more: Any) -> Replay:
-    cluster = Cluster(options(trace, **more), LoopClock())
+    cluster = Cluster(options(trace, **more), LoopClock(EPOCH))
     cluster.pause("kubelet")
     await cluster.start()
     publish(cluster, "tpu", [f"dev-{index}" for index in range(8)])
