@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.errors import ApiError, BadAnswer, NotServed
+from claimctl.kube.errors import ApiError, BadAnswer, NotFound, NotServed
 from claimctl_demo.documents import DocumentClient
-from tests.support.wire_server import WireServer, failure, ok
+from tests.support.wire_server import Reply, WireServer, failure, ok
 
 CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
 STATUS = {"name": "resourceclaims/status", "kind": "ResourceClaim", "namespaced": True}
@@ -37,9 +37,22 @@ async def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any
         await client(nothing).served(API, "ResourceClaim")
 
 
-async def test_an_answer_of_another_shape_names_the_request() -> None:
-    with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
-        await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
+async def test_an_answer_that_is_no_document_names_the_request() -> None:
+    server = WireServer(ok({"resources": [CLAIMS]}), ok(["no document"]))
+    with pytest.raises(BadAnswer, match=f"GET /apis/{API}/.*/x: unexpected answer: Expected"):
+        await DocumentClient(server, "test").get((API, "ResourceClaim"), "team", "x")
+
+
+async def test_a_refusal_is_the_error_of_claimctls_client() -> None:
+    server = WireServer(ok({"resources": [CLAIMS]}), failure(404, "NotFound"))
+    with pytest.raises(NotFound):
+        await DocumentClient(server, "test").get((API, "ResourceClaim"), "team", "x")
+
+
+async def test_an_error_of_the_transport_is_passed_on() -> None:
+    server = WireServer(Reply(before=[ConnectionResetError("reset")]))
+    with pytest.raises(ConnectionResetError, match="reset"):
+        await DocumentClient(server, "test").list((API, "ResourceClaim"))
 
 
 @pytest.mark.parametrize(("status", "raises"), [(404, False), (409, True)])

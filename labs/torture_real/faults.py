@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.process import Server
 from kube_in_process.real.servers.programs import (
     API_SERVER,
@@ -16,7 +17,7 @@ from kube_in_process.real.servers.programs import (
     CannotStart,
 )
 
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
 from labs.torture_real.user_actions import TROUBLE

@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import NODE
 from kube_in_process.real.servers.pod_worker import POD
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
-from claimctl_demo.documents import Version
 from labs.torture.blocked import blocked
 from labs.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
 from labs.torture_real.controllers import SLOW_BINDING_SECONDS, USER

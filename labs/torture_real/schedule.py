@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.features import features_of
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import Fleet, leave
 from kube_in_process.real.servers.pod_worker import Pace
 
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.again import keep
 from labs.torture_real.bodies import Bodies
 from labs.torture_real.cluster import SharedCluster

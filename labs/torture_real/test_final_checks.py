@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kube_in_process.real.client import Version
 from kube_in_process.storage.store import Address, Author, Revision, Store
 from kube_in_process.virtual import run
 
 from claimctl.kube.errors import Conflict
-from claimctl_demo.documents import Version
 from labs.torture_real.controllers import USER
 from labs.torture_real.final_checks import CIRCLE_ROUNDS, MADE, RELEASE_SECONDS, FinalChecks
 from labs.torture_real.judge import RealVerdict

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from kube_in_process.cluster import Cluster as EmbeddedCluster
 from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.programs import CONTROLLER_MANAGER
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl_demo.documents import Version
 from claimctl_demo.story import objects
 from claimctl_demo.story.presets import DIALECTS
 from claimctl_demo.story.real import RealScene, real_plane, really_staged

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.real.client import Version
 
-from claimctl_demo.documents import Version
 from tests.e2e.commands import Cluster, cluster
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
