@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 from kube_in_process.real import client
-from kube_in_process.real.client import MERGE, Answer, KindNotServed, NoAnswer, PathOfKind
+from kube_in_process.real.client import MERGE, KindNotServed, NoAnswer, PathOfKind, WholeAnswer
 
 from claimctl.kube.errors import BadAnswer, NotServed, from_answer
 from claimctl.wire.base import Object, decode
@@ -33,13 +33,13 @@ class DocumentClient(client.DocumentClient):
         body: Object | None = None,
         patch_type: str = MERGE,
         query: Query = (),
-    ) -> Answer:
+    ) -> WholeAnswer:
         try:
             return await super().ask(method, path, body, patch_type, query)
         except NoAnswer as failed:
             raise failed.__cause__ or failed from None
 
-    def document(self, answer: Answer) -> Object:
+    def document(self, answer: WholeAnswer) -> Object:
         """The document of an answer. Raises ApiError, and BadAnswer if it cannot be read."""
         method, path = answer.method, answer.path
         if answer.status >= 400:

@@ -118,8 +118,8 @@ class PathOfKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The whole answer to a request."""
+class WholeAnswer:
+    """The answer to a request, read to its end."""
 
     method: str
     path: str
@@ -245,15 +245,15 @@ class DocumentClient:
         body: Document | None = None,
         patch_type: str = MERGE,
         query: Query = (),
-    ) -> Answer:
+    ) -> WholeAnswer:
         """Send a request; the answer may be a refusal. Raises NoAnswer."""
         kind = patch_type if method == "PATCH" else "application/json"
         headers = {"content-type": kind, "accept": "application/json", "user-agent": self.name}
         data = json.dumps(body).encode() if body is not None else None
         response = await sent(self.transport, method, path, query, headers, data)
-        return Answer(method, path, response.status, response.headers, await read(response))
+        return WholeAnswer(method, path, response.status, response.headers, await read(response))
 
-    def document(self, answer: Answer) -> Document:
+    def document(self, answer: WholeAnswer) -> Document:
         """The document of an answer. Raises Refused, and NoAnswer if it cannot be read."""
         method, path = answer.method, answer.path
         try:
