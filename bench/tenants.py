@@ -26,7 +26,7 @@ from kube_in_process.real.servers.following import Follower
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import find_programs
 
 from bench.harms import ENDLESS, HARMS, LEAVES_NOTHING, REAL_ONLY, RESERVATION, SPACE, Tenant
@@ -183,7 +183,7 @@ class Pair:
             yield flag.rpartition(":")[2]
 
 
-def _resident(server: Server) -> float:
+def _resident(server: ServerProcess) -> float:
     """The resident memory of a process in MB; 0 if it has just ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
@@ -262,7 +262,7 @@ def _servers(folder: Path) -> Iterator[Cluster]:
         return
     kubeconfig, program = folder / "embedded.kubeconfig", Path(sys.executable).with_name("claimctl")
     flags = ("demo", "cluster", f"--kubeconfig={kubeconfig}", "--devices=32")
-    server = Server("cluster", (str(program), *flags), folder / "cluster.log")
+    server = ServerProcess("cluster", (str(program), *flags), folder / "cluster.log")
     server.start()
     try:
         yield Cluster("embedded", _access(kubeconfig, server), Fleet((1, 36), devices=32))
@@ -270,7 +270,7 @@ def _servers(folder: Path) -> Iterator[Cluster]:
         server.stop()
 
 
-def _access(kubeconfig: Path, server: Server) -> Files:
+def _access(kubeconfig: Path, server: ServerProcess) -> Files:
     """The access to the embedded cluster, as soon as it serves."""
     while not kubeconfig.exists():
         server.check()

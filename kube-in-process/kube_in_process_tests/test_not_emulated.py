@@ -13,7 +13,7 @@ from kube_in_process.options import ClusterOptions, Preset
 SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
-class Server:
+class NotEmulatedServer:
     def __init__(self) -> None:
         options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
         self._handler = api_server(options, LoopClock(EPOCH))
@@ -37,7 +37,9 @@ class Server:
     ],
 )
 async def test_what_nobody_enforces_is_refused(path: str, body: dict[str, Any], what: str) -> None:
-    status, answer, _ = await Server().sent("POST", path, {"metadata": {"name": "x", **body}})
+    status, answer, _ = await NotEmulatedServer().sent(
+        "POST", path, {"metadata": {"name": "x", **body}}
+    )
     assert status == 501
     assert answer["reason"] == "NotImplemented"
     assert answer["message"].endswith(f"{what} is not emulated")
@@ -48,7 +50,7 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 async def test_a_namespace_with_a_security_level_is_taken_and_the_server_warns_once() -> None:
-    server = Server()
+    server = NotEmulatedServer()
     labels = {ENFORCE: "restricted"}
     body = {"metadata": {"name": "x", "labels": labels}}
     status, _, warning = await server.sent("POST", NAMESPACES, body)
@@ -62,11 +64,11 @@ async def test_a_namespace_with_a_security_level_is_taken_and_the_server_warns_o
 
 async def test_a_namespace_that_asks_for_no_security_is_taken_without_a_word() -> None:
     body = {"metadata": {"name": "x", "labels": {ENFORCE: "privileged"}}}
-    assert (await Server().sent("POST", NAMESPACES, body))[::2] == (201, "")
+    assert (await NotEmulatedServer().sent("POST", NAMESPACES, body))[::2] == (201, "")
 
 
 async def test_a_pod_gets_no_ephemeral_container_as_no_kubelet_would_start_it() -> None:
     path = "/api/v1/namespaces/default/pods/x/ephemeralcontainers"
-    status, answer, _ = await Server().sent("PUT", path, {"metadata": {"name": "x"}})
+    status, answer, _ = await NotEmulatedServer().sent("PUT", path, {"metadata": {"name": "x"}})
     text = "pods/ephemeralcontainers: ephemeral containers is not emulated"
     assert (status, answer["message"]) == (501, text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.components.kubelet.nodes import device_class
-from kube_in_process.real.nodes.cluster import Node, NodeCluster
+from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.images import IMAGE as SLEEPER
@@ -158,7 +158,7 @@ class Site:
         [status] = pod["status"]["containerStatuses"]
         return self.node(pod).containerd.process(status["containerID"].partition("://")[2])
 
-    def node(self, pod: Json) -> Node:
+    def node(self, pod: Json) -> RealNode:
         [node] = [each for each in self.cluster.nodes if each.name == pod["spec"]["nodeName"]]
         return node
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kube_in_process.real.client import Version
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -165,7 +165,7 @@ class Faults:
                 raise CannotStart(f"{API_SERVER} is not ready after {_READY_SECONDS:g} s: {words}")
             await asyncio.sleep(0.1)
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str) -> ServerProcess:
         return self.cluster.plane.servers[name]
 
     async def _compact(self) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kube_in_process.components.kubelet.nodes import device_class
 from kube_in_process.real.nodes.cluster import NodeCluster
-from kube_in_process.real.nodes.devices import FOREVER, Call, judge, uses_of
+from kube_in_process.real.nodes.devices import FOREVER, NodeCall, judge, uses_of
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.pods import with_containers
@@ -122,7 +122,7 @@ class RealNodes:
         return [with_preparations(each, self._driver.calls()) for each in timelines]
 
 
-def with_preparations(timeline: Timeline, calls: Iterable[Call]) -> Timeline:
+def with_preparations(timeline: Timeline, calls: Iterable[NodeCall]) -> Timeline:
     """A timeline with bars for the times for which its claim was prepared on a node.
 
     The order of calls is that of their times, which are of the clock on the wall.

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
-from kube_in_process.real.nodes.cluster import Node, NodeCluster
-from kube_in_process.real.nodes.devices import FOREVER, Call, DeviceFault, judge, uses_of
+from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
+from kube_in_process.real.nodes.devices import FOREVER, DeviceFault, NodeCall, judge, uses_of
 from kube_in_process.real.nodes.drivers import DriverProcess, Knobs, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
@@ -31,14 +31,14 @@ class NodeMachines:
 
     cluster: NodeCluster
     driver: DriverProcess
-    _ended: list[Call] = field(default_factory=list)
+    _ended: list[NodeCall] = field(default_factory=list)
     """The ends of uses that no driver was asked for, because the node was switched off."""
 
     @property
     def one_pod_drivers(self) -> frozenset[str]:
         return frozenset([self.driver.name] if self.driver.knobs.wants_one_pod else [])
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> RealNode:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
         return found
 
@@ -59,7 +59,7 @@ class NodeMachines:
         self.node(node).die()
         now = time.time()
         self._ended += [
-            Call("unprepare", node, use.claim, use.name, use.devices, now, now)
+            NodeCall("unprepare", node, use.claim, use.name, use.devices, now, now)
             for use in uses_of(self.driver.calls())
             if use.node == node and use.until == FOREVER
         ]

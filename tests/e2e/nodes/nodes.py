@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_in_process.real.nodes.devices import Call, Use, uses_of
+from kube_in_process.real.nodes.devices import NodeCall, Use, uses_of
 from kube_in_process.real.nodes.drivers import Knobs
 from kube_in_process.real.nodes.pods import DEAF
 from kube_in_process.storage.store import Revision
@@ -28,7 +28,7 @@ def turn(stage: Stage, **knobs: Any) -> None:
     machines(stage).driver.turn(Knobs(**knobs))
 
 
-def calls(stage: Stage, kind: str = "") -> list[Call]:
+def calls(stage: Stage, kind: str = "") -> list[NodeCall]:
     """The calls that the driver has answered, of one kind or of both."""
     return [each for each in machines(stage).driver.calls() if kind in ("", each.kind)]
 
@@ -38,7 +38,7 @@ def uses(stage: Stage) -> list[Use]:
     return uses_of(calls(stage))
 
 
-async def until_called(stage: Stage, kind: str, count: int = 1, within: float = 60.0) -> Call:
+async def until_called(stage: Stage, kind: str, count: int = 1, within: float = 60.0) -> NodeCall:
     """Wait until the driver has answered so many calls of a kind; returns the last one."""
 
     async def holds() -> bool:

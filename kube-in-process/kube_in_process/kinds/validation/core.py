@@ -9,7 +9,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults.workloads import default_conditions
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.store import encode
@@ -46,7 +46,7 @@ class ServiceStrategy(Strategy):
             port.setdefault("targetPort", port.get("port"))
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         if not spec.get("clusterIP") and spec["type"] != "ExternalName":
@@ -55,7 +55,7 @@ class ServiceStrategy(Strategy):
         if spec.get("clusterIP"):
             spec["clusterIPs"] = [spec["clusterIP"]]
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         if obj["spec"].get("ports") or obj["spec"].get("clusterIP") == "None":
             return []
         return [] if obj["spec"]["type"] == "ExternalName" else [errors.required("spec.ports")]
@@ -78,13 +78,13 @@ class NodeStrategy(Strategy):
         for key in _NODE_INFO:
             info.setdefault(key, "")
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         """Unlike other kinds, nodes may be created with their status."""
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
         addresses = new["status"].get("addresses") or []
         for index, address in enumerate(addresses):
@@ -92,7 +92,7 @@ class NodeStrategy(Strategy):
                 found.append(errors.duplicate(f"status.addresses[{index}]", address))
         return found
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         """A new node is not ready until the node lifecycle controller removes the taint."""
         taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
         taints = obj["spec"].get("taints") or []
@@ -152,7 +152,7 @@ def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[Fi
 
 
 class ConfigMapStrategy(Strategy):
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found = data_keys(obj, "data")
         for key in sorted(obj.get("binaryData") or {}):
             if key in (obj.get("data") or {}):
@@ -160,7 +160,7 @@ class ConfigMapStrategy(Strategy):
                 found.append(errors.invalid_value(f"binaryData[{key}]", key, text))
         return [*found, *data_keys(obj, "binaryData")]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         fixed = immutable_data(new, old, ("data", "binaryData"))
         return [*fixed, *self.validate(new, context)]
 
@@ -176,10 +176,10 @@ class SecretStrategy(Strategy):
         for key, text in texts.items():
             obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return data_keys(obj, "data")
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if new.get("type") != old.get("type"):
             text = "field is immutable"
@@ -190,7 +190,7 @@ class SecretStrategy(Strategy):
 class RevisionStrategy(Strategy):
     """The data of a revision never changes."""
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if obj.get("data") is None:
             found.append(errors.required("data", "data is mandatory"))
@@ -201,7 +201,7 @@ class RevisionStrategy(Strategy):
             found.append(errors.invalid_value("revision", obj["revision"], text))
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = self.validate({**new, "data": old["data"]}, context)
         if encode(new.get("data")) != encode(old.get("data")):
             found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
@@ -219,7 +219,7 @@ class PriorityClassStrategy(Strategy):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if obj["value"] > _HIGHEST and not obj["metadata"].get("name", "").startswith("system-"):
             text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
@@ -232,7 +232,7 @@ class PriorityClassStrategy(Strategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         return False
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if new["value"] != old["value"]:
             found.append(errors.forbidden_field("value", "may not be changed in an update."))

@@ -29,7 +29,7 @@ _CLAIMS = ("resource.k8s.io", "resourceclaims")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """A call of a kubelet for one claim, as answered. Times are seconds of one clock.
 
     Attributes:
@@ -52,7 +52,7 @@ class Call:
     version: int = 0
 
     @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Call:
+    def of(cls, written: Mapping[str, Any]) -> NodeCall:
         return cls(**{**written, "devices": tuple(written["devices"])})
 
 
@@ -100,7 +100,7 @@ class DeviceFault:
         return f"{self.rule}: {self.device} of {self.claim}, {lasted}"
 
 
-def uses_of(calls: Iterable[Call]) -> list[Use]:
+def uses_of(calls: Iterable[NodeCall]) -> list[Use]:
     """When which claim was prepared on which node.
 
     A kubelet may ask twice to prepare a claim, and to unprepare one that is not prepared.
@@ -120,7 +120,7 @@ def uses_of(calls: Iterable[Call]) -> list[Use]:
     return [*done, *open_.values()]
 
 
-def judge(calls: Sequence[Call], history: Iterable[Revision]) -> list[DeviceFault]:
+def judge(calls: Sequence[NodeCall], history: Iterable[Revision]) -> list[DeviceFault]:
     """The faults, in the order of time.
 
     Args:

@@ -51,7 +51,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class NodeApi:
     """The API server, for the few requests of a driver."""
 
     url: str
@@ -83,12 +83,12 @@ class Api:
                 return error.code, {}
 
 
-class Driver:
+class NodeDriver:
     """The driver on all nodes."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.name: str = settings["name"]
-        self.api = Api(**settings["api"])
+        self.api = NodeApi(**settings["api"])
         self.nodes = [
             Node(each["name"], Path(each["root"]), Path(each["slice"]))
             for each in settings["nodes"]
@@ -285,7 +285,7 @@ def _service(
 
 
 def main(settings: str) -> None:
-    driver = Driver(json.loads(Path(settings).read_text()))
+    driver = NodeDriver(json.loads(Path(settings).read_text()))
     servers = driver.serve()
     threading.Thread(target=driver.keep_published, daemon=True).start()
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

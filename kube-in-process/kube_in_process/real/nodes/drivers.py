@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kube_in_process.real.nodes.devices import Call
+from kube_in_process.real.nodes.devices import NodeCall
 from kube_in_process.real.servers.files import Files
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import CannotStart
 
 _READY_SECONDS = 30.0
@@ -51,7 +51,7 @@ class DriverProcess:
     roots: Mapping[str, Path]
     slices: Mapping[str, Mapping[str, Any]]
     home: Path
-    server: Server = field(init=False)
+    server: ServerProcess = field(init=False)
     knobs: Knobs = field(default_factory=Knobs, init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class DriverProcess:
         calls.touch()
         self.turn(self.knobs)
         command = (sys.executable, "-m", "kube_in_process.real.nodes.driver", str(settings))
-        self.server = Server("driver", command, self.home / "driver.log")
+        self.server = ServerProcess("driver", command, self.home / "driver.log")
 
     def start(self) -> None:
         """Start it, and wait until its sockets are there.
@@ -151,10 +151,10 @@ class DriverProcess:
     def _offer(self, node: str, body: Mapping[str, Any]) -> None:
         _write(self._offered(node), body)
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[NodeCall]:
         """The calls that have been answered, in the order of their answers."""
         lines = (self.home / "calls").read_text().splitlines()
-        return [Call.of(json.loads(line)) for line in lines]
+        return [NodeCall.of(json.loads(line)) for line in lines]
 
 
 def _write(path: Path, value: object) -> None:

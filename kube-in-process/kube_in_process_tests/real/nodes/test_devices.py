@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.real.nodes.devices import FOREVER, Call, judge, uses_of
+from kube_in_process.real.nodes.devices import FOREVER, NodeCall, judge, uses_of
 from kube_in_process.storage.store import Revision, encode
 
 ONE, TWO = "uid-1", "uid-2"
@@ -18,14 +18,14 @@ def number_at(at: float) -> int:
 
 def prepare(
     claim: str, at: float, device: str = "node-0/dev-0", error: str = "", node: str = "node-0"
-) -> Call:
+) -> NodeCall:
     devices = () if error else (device,)
     version = number_at(at)
-    return Call("prepare", node, claim, f"team/{claim}", devices, at, at + 0.1, error, version)
+    return NodeCall("prepare", node, claim, f"team/{claim}", devices, at, at + 0.1, error, version)
 
 
-def unprepare(claim: str, at: float, error: str = "", node: str = "node-0") -> Call:
-    return Call("unprepare", node, claim, f"team/{claim}", (), at, at + 0.1, error)
+def unprepare(claim: str, at: float, error: str = "", node: str = "node-0") -> NodeCall:
+    return NodeCall("unprepare", node, claim, f"team/{claim}", (), at, at + 0.1, error)
 
 
 def write(
@@ -104,7 +104,7 @@ FAULTY = {
         [("DeallocatedInUse", 4.1)],
     ),
     "deallocated while the driver still unprepares": (
-        [prepare(ONE, 2), Call("unprepare", "node-0", ONE, "", (), 4, 9)],
+        [prepare(ONE, 2), NodeCall("unprepare", "node-0", ONE, "", (), 4, 9)],
         [given(ONE, 1), taken(ONE, 5)],
         [("DeallocatedInUse", 4.0)],
     ),
