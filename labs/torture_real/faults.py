@@ -41,7 +41,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Faults:
+class RealFaults:
     """Causes faults until it is cancelled; ``calm`` repairs everything afterwards."""
 
     cluster: SharedCluster

@@ -34,7 +34,7 @@ class Nothing(Exception):
 
 
 @dataclass
-class UserActions:
+class RealUserActions:
     """Each method is one action. An action that is impossible now does nothing."""
 
     cluster: SharedCluster

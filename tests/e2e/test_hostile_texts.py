@@ -25,7 +25,7 @@ from claimctl.wire.base import Object
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Answer, Cluster, claimctl, cluster
+from tests.e2e.commands import CommandAnswer, ServedCluster, claimctl, cluster
 from tests.support.hostile import TEXT, Hostile, forged_lines, obeyed
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(600)]
@@ -134,7 +134,7 @@ def every_form() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def hostile(served: Cluster, folder: Path) -> AsyncIterator[Path]:
+async def hostile(served: ServedCluster, folder: Path) -> AsyncIterator[Path]:
     """The kubeconfig of a server that passes hostile texts on."""
     server = await serve(Hostile(served.embedded.transport()))
     write_kubeconfig(folder / "hostile", Access(server.url))
@@ -144,7 +144,7 @@ async def hostile(served: Cluster, folder: Path) -> AsyncIterator[Path]:
         await server.close()
 
 
-def faults(answer: Answer) -> list[str]:
+def faults(answer: CommandAnswer) -> list[str]:
     """What is wrong with what a line printed."""
     printed = COLORS.sub("", answer.out), answer.err
     signs = set[str]().union(*map(obeyed, printed))
@@ -152,7 +152,7 @@ def faults(answer: Answer) -> list[str]:
     return [*map(repr, signs), *(line for text in printed for line in forged_lines(text)), *broken]
 
 
-async def _scene(served: Cluster) -> None:
+async def _scene(served: ServedCluster) -> None:
     """A held claim, an orphan, a pod whose driver fails, one that waits, and news of all."""
     stage, acts = served.stage, Acts(served.stage, native=False, groups=True)
     await acts.room("ml")

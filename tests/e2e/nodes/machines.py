@@ -18,7 +18,7 @@ from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
-from tests.e2e.places import Places
+from tests.e2e.places import ScenarioPlaces
 from tests.e2e.watched import History
 
 _POD = ("v1", "Pod")
@@ -84,7 +84,7 @@ class NodeMachines:
 async def node_machines(
     cluster: NodeCluster,
     documents: DocumentClient,
-    places: Places,
+    places: ScenarioPlaces,
     fleet: Fleet,
     *,
     alone: bool,
@@ -152,7 +152,7 @@ async def _published(documents: DocumentClient, fleet: Fleet) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _clear(documents: DocumentClient, places: Places) -> None:
+async def _clear(documents: DocumentClient, places: ScenarioPlaces) -> None:
     """Delete the scenario's pods and wait until they are gone: a kubelet cannot end them later.
 
     Without its driver, it would ask for ever to unprepare their devices.
