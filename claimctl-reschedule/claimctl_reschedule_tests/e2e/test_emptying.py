@@ -13,8 +13,7 @@ from claimctl.wire.traces import MOVING_TAINT, is_own
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.steps import Result
 from claimctl_reschedule.run.taints import YOUNG, Closed, Taints
-from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     BUDGETS,
     budget,
     closed,
@@ -26,6 +25,7 @@ from tests.e2e.rescheduling import (
     taints,
     workload,
 )
+from tests.e2e.harness import NAMESPACE, Stage
 
 FIVE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=5)
 POLICY = """

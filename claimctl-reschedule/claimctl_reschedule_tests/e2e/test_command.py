@@ -12,8 +12,8 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
+from claimctl_reschedule_tests.e2e.moving import plain_deployment
 from tests.e2e.commands import SECONDS, CommandAnswer, ServedCluster, cluster, command_line
-from tests.e2e.moving import plain_deployment
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 POLICY = """\

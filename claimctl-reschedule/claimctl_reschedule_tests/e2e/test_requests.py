@@ -13,10 +13,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.seams import Transport
 from claimctl_reschedule.plan.plan import Plan, Reallocation
-from tests.e2e import manifests
-from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.moving import (
+from claimctl_reschedule_tests.e2e.moving import (
     critical,
     led_since,
     make_room,
@@ -25,8 +22,11 @@ from tests.e2e.moving import (
     runner,
     running,
     taint_step,
-    taints,
 )
+from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.node_taints import taints
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 ASKED = "claimctl.io/reallocate"

@@ -25,11 +25,11 @@ from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.shapes.records import RescheduleRecordStatus
 from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
+from claimctl_reschedule_tests.e2e.rescheduling import places, runner, workload
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import PEOPLE, places, runner, workload
-from tests.e2e.site import CONTROLLER_NAMESPACE
+from tests.e2e.site import CONTROLLER_NAMESPACE, PEOPLE
 
-POLICY_FILE = Path(__file__).parents[2] / "deploy/rescheduler/avoidance/avoidance.yaml"
+POLICY_FILE = Path(__file__).parents[3] / "deploy/rescheduler/avoidance/avoidance.yaml"
 REASON = "UnexpectedAdmissionError"
 
 

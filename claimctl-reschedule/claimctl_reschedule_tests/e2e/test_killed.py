@@ -9,17 +9,17 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.kube.errors import KubeError
-from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import Stage
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     CPU,
-    PEOPLE,
     held,
     is_held,
     runner,
     taints,
     utilization,
 )
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import Stage
+from tests.e2e.site import PEOPLE
 
 pytestmark = pytest.mark.cluster(
     ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)

@@ -15,10 +15,17 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
 from claimctl_reschedule.run.run import Runner
+from claimctl_reschedule_tests.e2e.rescheduling import (
+    CRITICAL,
+    TOLERATES,
+    app_of,
+    devices,
+    taints,
+    workload,
+)
+from claimctl_reschedule_tests.e2e.unplaceable import looping, pods, status
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import CRITICAL, TOLERATES, app_of, devices, taints, workload
-from tests.e2e.unplaceable import looping, pods, status
 
 NODES, ON_EACH = 3, 10
 PLACES = NODES * ON_EACH

@@ -14,10 +14,17 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS, WORKLOADKINDS, Resource
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.observing import Observation
+from claimctl_reschedule_tests.e2e.rescheduling import (
+    DUPLICATES,
+    closed,
+    planned,
+    reasons,
+    rescheduled,
+    runner,
+)
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.kinds import DEFINITIONS, definition, describe, gangs
 from tests.e2e.operators import owned
-from tests.e2e.rescheduling import DUPLICATES, closed, planned, reasons, rescheduled, runner
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 WANTED = 3

@@ -26,8 +26,8 @@ from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.run.steps import Result
+from claimctl_reschedule_tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)

@@ -22,12 +22,8 @@ from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.loop import Loop
 from claimctl_reschedule.run.waking import PodSigns
 from claimctl_reschedule.shapes.records import RescheduleRecordStatus
-from tests.e2e import manifests
-from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.rescheduling import PEOPLE, is_held, reasons, runner, taints, workload
-from tests.e2e.uninstalling import Remover
-from tests.e2e.unplaceable import (
+from claimctl_reschedule_tests.e2e.rescheduling import is_held, reasons, runner, taints, workload
+from claimctl_reschedule_tests.e2e.unplaceable import (
     REASON,
     attractive,
     braked,
@@ -44,6 +40,11 @@ from tests.e2e.unplaceable import (
     status,
     unplaceable,
 )
+from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.site import PEOPLE
+from tests.e2e.uninstalling import Remover
 
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 SLOW = replace(TWO, timings=Timings(pod_start=1.0))

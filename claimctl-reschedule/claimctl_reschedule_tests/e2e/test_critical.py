@@ -19,10 +19,7 @@ from claimctl.wire.resources import (
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.steps import HelpState, Result
 from claimctl_reschedule.shapes.records import RecordedTaint
-from tests.e2e import manifests
-from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.operators import owned
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     CRITICAL,
     KEY,
     closed,
@@ -36,7 +33,10 @@ from tests.e2e.rescheduling import (
     taints,
     workload,
 )
-from tests.e2e.unplaceable import looping, status
+from claimctl_reschedule_tests.e2e.unplaceable import looping, status
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.operators import owned
 
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
 ADMINISTRATORS = {"key": KEY, "value": "true", "effect": "NoSchedule"}

@@ -21,9 +21,7 @@ from claimctl_reschedule.plan.policy import Policy, Profile, UnplaceablePods
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.loop import Loop, election_settings
 from claimctl_reschedule.run.signs import Signs
-from tests.e2e import manifests
-from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
-from tests.e2e.moving import (
+from claimctl_reschedule_tests.e2e.moving import (
     evictions,
     led_since,
     move,
@@ -31,14 +29,16 @@ from tests.e2e.moving import (
     runner,
     running,
     taint_step,
-    taints,
 )
-from tests.e2e.rescheduling import DUPLICATES
-from tests.e2e.rescheduling import runner as policy_runner
-from tests.e2e.resizing import node_with, resize, resizes, until_deferred
+from claimctl_reschedule_tests.e2e.rescheduling import DUPLICATES
+from claimctl_reschedule_tests.e2e.rescheduling import runner as policy_runner
+from claimctl_reschedule_tests.e2e.resizing import node_with, resize, resizes, until_deferred
+from claimctl_reschedule_tests.e2e.unplaceable import install_policy
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
+from tests.e2e.node_taints import taints
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE
-from tests.e2e.unplaceable import install_policy
 
 RIGHTS = "rescheduler/rights.yaml"
 ACCOUNT = "claimctl-rescheduler"

@@ -14,8 +14,7 @@ from claimctl.wire.resources import JOBS, PODS
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.steps import Result, RunReport
 from claimctl_reschedule.shapes.records import MoveOutcome
-from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.moving import (
+from claimctl_reschedule_tests.e2e.moving import (
     QUICK,
     evictions,
     move,
@@ -24,9 +23,10 @@ from tests.e2e.moving import (
     runner,
     running,
     taint_step,
-    taints,
     until_evicted,
 )
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.node_taints import taints
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 

@@ -11,8 +11,7 @@ from claimctl_reschedule.plan.plan import Move
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.run.steps import Result
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
-from tests.e2e.harness import Stage, embedded_stage
-from tests.e2e.moving import (
+from claimctl_reschedule_tests.e2e.moving import (
     QUICK,
     critical,
     make_room,
@@ -21,8 +20,9 @@ from tests.e2e.moving import (
     runner,
     running,
     taint_step,
-    taints,
 )
+from tests.e2e.harness import Stage, embedded_stage
+from tests.e2e.node_taints import taints
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 

@@ -26,10 +26,19 @@ from claimctl_reschedule.run.steps import Result
 from claimctl_reschedule_labs.clusters.making import Made, made
 from claimctl_reschedule_labs.clusters.names import SPACES
 from claimctl_reschedule_labs.clusters.playing import build
+from claimctl_reschedule_tests.e2e.rescheduling import (
+    CPU,
+    QUICK,
+    closed,
+    filled,
+    places,
+    runner,
+    utilization,
+    workload,
+)
 from tests.e2e import manifests
 from tests.e2e.harness import PODGROUP_137, Stage, embedded_stage
-from tests.e2e.moving import taints
-from tests.e2e.rescheduling import CPU, QUICK, closed, filled, places, runner, utilization, workload
+from tests.e2e.node_taints import taints
 
 USER = "rescheduler"
 SEEDS = (4, 16, 35, 49, 98)

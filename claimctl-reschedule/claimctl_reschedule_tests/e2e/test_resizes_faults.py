@@ -15,11 +15,9 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Query, Response, Transport
 from claimctl_reschedule.plan.reasons import Ground
-from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.moving import evictions
-from tests.e2e.rescheduling import BUDGETS, budget, planned, reasons, runner
-from tests.e2e.resizing import (
+from claimctl_reschedule_tests.e2e.moving import evictions
+from claimctl_reschedule_tests.e2e.rescheduling import BUDGETS, budget, planned, reasons, runner
+from claimctl_reschedule_tests.e2e.resizing import (
     cpu_of,
     node_with,
     pod_of,
@@ -29,6 +27,8 @@ from tests.e2e.resizing import (
     until_cpu,
     until_deferred,
 )
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 
 OPTIONS = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 NEWER = replace(OPTIONS, kubernetes_version=(1, 37))

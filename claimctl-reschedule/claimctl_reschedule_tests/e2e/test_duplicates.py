@@ -18,8 +18,9 @@ from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl.wire.seams import Query, Response, Transport
 from claimctl_reschedule.run.execution import RunSettings
 from claimctl_reschedule.run.steps import RunReport
+from claimctl_reschedule_tests.e2e.rescheduling import budget, closed, runner, workload
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import PEOPLE, budget, closed, runner, workload
+from tests.e2e.site import PEOPLE
 
 OPTIONS = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=10)
 POLICY = """

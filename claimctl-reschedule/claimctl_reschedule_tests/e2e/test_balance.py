@@ -9,8 +9,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl_reschedule.plan.reasons import Ground
-from tests.e2e.harness import NAMESPACE, NewStage, Stage
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     DUPLICATES,
     EXAMPLE,
     HIGH,
@@ -23,6 +22,7 @@ from tests.e2e.rescheduling import (
     utilization,
     workload,
 )
+from tests.e2e.harness import NAMESPACE, NewStage, Stage
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 FIVE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=5)

@@ -6,9 +6,8 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl_reschedule.plan.reasons import Ground
-from tests.e2e.harness import Stage
-from tests.e2e.rescheduling import planned, reasons, rescheduled, runner
-from tests.e2e.resizing import (
+from claimctl_reschedule_tests.e2e.rescheduling import planned, reasons, rescheduled, runner
+from claimctl_reschedule_tests.e2e.resizing import (
     cpu_of,
     node_with,
     pod_of,
@@ -19,6 +18,7 @@ from tests.e2e.resizing import (
     until_deferred,
     waits,
 )
+from tests.e2e.harness import Stage
 
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 POLICY = resizes()

@@ -18,10 +18,7 @@ from claimctl.wire.traces import AVOID_TAINT
 from claimctl_reschedule.plan.reasons import Ground
 from claimctl_reschedule.plan.refusals import AVOIDS
 from claimctl_reschedule.run.steps import Result
-from tests.e2e import manifests
-from tests.e2e.drivers import devices_of, pool_of, tainted, tainted_by_rule
-from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
     CRITICAL,
@@ -46,7 +43,7 @@ from tests.e2e.rescheduling import (
     utilization,
     workload,
 )
-from tests.e2e.unplaceable import (
+from claimctl_reschedule_tests.e2e.unplaceable import (
     attractive,
     install_policy,
     is_live,
@@ -57,6 +54,9 @@ from tests.e2e.unplaceable import (
     runs,
     unplaceable,
 )
+from tests.e2e import manifests
+from tests.e2e.drivers import devices_of, pool_of, tainted, tainted_by_rule
+from tests.e2e.harness import NAMESPACE, Stage
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)

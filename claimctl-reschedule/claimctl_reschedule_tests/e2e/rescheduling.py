@@ -32,9 +32,8 @@ from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.run.steps import RunReport
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
-from tests.e2e.site import CONTROLLER_NAMESPACE
+from tests.e2e.site import CONTROLLER_NAMESPACE, PEOPLE
 
-PEOPLE = "kubernetes-admin"
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", ObjectHeader)
 QUICK = RunSettings(deadline=30.0, landing=20.0, poll=0.5, retry=Backoff(first=1.0, cap=4.0))
 DUPLICATES = """

@@ -24,10 +24,7 @@ from claimctl_reschedule.run.steps import HelpState
 from claimctl_reschedule.run.taints import Taints
 from claimctl_reschedule.shapes.records import MoveOutcome, RescheduleRecordStatus
 from claimctl_reschedule.shapes.scheduling import SchedulingPod
-from tests.e2e.added_fields import FIELD
-from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.moving import (
+from claimctl_reschedule_tests.e2e.moving import (
     critical,
     evictions,
     make_room,
@@ -35,11 +32,13 @@ from tests.e2e.moving import (
     plan_of,
     runner,
     running,
-    set_taints,
     taint_step,
-    taints,
     until_evicted,
 )
+from tests.e2e.added_fields import FIELD
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.node_taints import set_taints, taints
 from tests.e2e.uninstalling import Remover
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)

@@ -11,7 +11,7 @@ from typing import Any
 
 from claimctl.installation import LEASE_NAME
 from claimctl.kube.client import Client
-from claimctl.kube.errors import AlreadyExists, Conflict
+from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, LEASES, NAMESPACES, NODES, PODS
@@ -20,7 +20,6 @@ from claimctl.wire.traces import (
     CRITICAL_TAINT,
     MOVING_TAINT,
     TAINT_VALUE_PREFIX,
-    TAINTED_NODES,
 )
 from claimctl_reschedule.plan.facts import CRITICAL, facts_of
 from claimctl_reschedule.plan.observed import Observed
@@ -181,30 +180,6 @@ async def led_since(stage: Stage) -> datetime:
 async def make_room(stage: Stage, node: str, name: str = "critical") -> None:
     """Bind the critical pod to a node."""
     stage.embedded.admin.bind(NAMESPACE, name, node)
-
-
-async def taints(stage: Stage) -> list[tuple[str, str, str]]:
-    """Node, key and value of every taint in the cluster."""
-    nodes = (await stage.client.list(TAINTED_NODES)).items
-    return [
-        (node.metadata.name, str(taint["key"]), str(taint.get("value") or ""))
-        for node in nodes
-        for taint in node.spec.taints
-    ]
-
-
-async def set_taints(stage: Stage, node: str, *taints: dict[str, str]) -> None:
-    while True:
-        version = (await stage.client.get(NODES, node)).metadata.resource_version
-        try:
-            await stage.client.merge_patch(
-                NODES,
-                ObjectMeta(name=node, resource_version=version),
-                {"spec": {"taints": list(taints)}},
-            )
-        except Conflict:
-            continue
-        return
 
 
 def evictions(stage: Stage, *, since: int = 0) -> list[str]:

@@ -9,13 +9,10 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES, RESOURCESLICES
 from claimctl_reschedule.plan.reasons import Ground
-from tests.e2e import manifests
-from tests.e2e.harness import Stage
-from tests.e2e.rescheduling import (
+from claimctl_reschedule_tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
     LEAVE,
-    PEOPLE,
     budget,
     closed,
     held,
@@ -28,6 +25,9 @@ from tests.e2e.rescheduling import (
     utilization,
     workload,
 )
+from tests.e2e import manifests
+from tests.e2e.harness import Stage
+from tests.e2e.site import PEOPLE
 from tests.support.counting_server import CountingTransport
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)

@@ -11,8 +11,9 @@ from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl_demo.documents import DocumentClient
 from claimctl_reschedule.plan.kubelet import deferred
 from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
+from claimctl_reschedule_tests.e2e.rescheduling import app_of, closed, workload
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import PEOPLE, app_of, closed, workload
+from tests.e2e.site import PEOPLE
 
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", ObjectHeader, namespaced=False
