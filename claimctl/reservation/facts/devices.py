@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.kinds.drivers import known_drivers
-from claimctl.wire.claims import Device, DeviceRequestAllocationResult, ResourceSlice
+from claimctl.wire.claims import (
+    Device,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import NO_EXECUTE, admits
 
@@ -17,6 +22,8 @@ them."""
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
+PoolKey = tuple[str, str]
+"""Driver and name of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,28 @@ def judge(
         complete = pool and all(piece.pool.resource_slice_count == len(pool) for piece in pool)
         gone = complete and device is None and not (habits and habits.hides_used_devices)
         yield JudgedDevice(result, device, taint, bool(gone), not pool)
+
+
+def drivers_on(node: str, claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> frozenset[str]:
+    """The drivers of the claim's devices that belong to a node.
+
+    While a driver is away, its pool has no slices, and the allocation alone tells that the devices
+    are those of the node.
+
+    Args:
+        slices: those of the claim's pools.
+    """
+    places: dict[PoolKey, set[str]] = {
+        (result.driver, result.pool): set() for result in claim.devices
+    }
+    for piece in slices:
+        pool = (piece.spec.driver, piece.spec.pool.name)
+        if pool in places:
+            places[pool].add(piece.spec.node_name)
+    allocated = frozenset({node}) if node in claim.nodes_named else frozenset[str]()
+    return frozenset(
+        driver for (driver, _), nodes in places.items() if node in (nodes or allocated)
+    )
 
 
 def is_for_one_pod(devices: Iterable[JudgedDevice]) -> bool:

@@ -6,14 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.caches.slim import slim_slice
-from claimctl.reservation.facts.devices import judge
+from claimctl.reservation.facts.devices import drivers_on, judge
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.wire.base import decode
+from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import (
     BasicDevice,
     Device,
     DeviceRequestAllocationResult,
+    ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
@@ -46,12 +47,15 @@ def piece(
     taints: tuple[Taint, ...] = (),
     driver: str = "gpu.example.com",
     pool: str = "node-0",
+    node: str = "",
 ) -> ResourceSlice:
     """A slice with these devices, as it is kept."""
     devices = tuple(Device(name=name, taints=taints or None) for name in names)
     at = ResourcePool(name=pool, generation=generation, resource_slice_count=count)
     return slim_slice(
-        ResourceSlice(spec=ResourceSliceSpec(driver=driver, pool=at, devices=devices))
+        ResourceSlice(
+            spec=ResourceSliceSpec(driver=driver, pool=at, node_name=node, devices=devices)
+        )
     )
 
 
@@ -322,3 +326,54 @@ def test_in_native_an_unused_claim_is_given_up_too() -> None:
     on.slices = (WITHOUT,)
     assert lists(on.settle(seconds=4)) == []
     assert lists(on.settle(seconds=60))[-1] == ((), True)
+
+
+GPU, NIC = "gpu.example.com", "nic.example.com"
+
+
+def allocated(*drivers: str, node: str = "", label: str = "") -> ResourceClaim:
+    """A claim of one device of each driver, from the pool that is named after the driver."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}] if node else []
+    labels = [{"key": "zone", "operator": "In", "values": [label]}] if label else []
+    terms = [{"matchFields": fields, "matchExpressions": labels}]
+    results = [{"driver": each, "pool": each, "device": "d-0", "request": "r"} for each in drivers]
+    allocation = {"devices": {"results": results}}
+    if fields or labels:
+        allocation["nodeSelector"] = {"nodeSelectorTerms": terms}
+    return decode(encode({"status": {"allocation": allocation}}), ResourceClaim)
+
+
+def of_node(driver: str, node: str = "node-0") -> ResourceSlice:
+    return piece("d-0", driver=driver, pool=driver, node=node)
+
+
+@pytest.mark.parametrize(
+    ("known", "slices", "expected"),
+    [
+        pytest.param(allocated(GPU, node="node-0"), (of_node(GPU),), {GPU}, id="of the node"),
+        pytest.param(allocated(GPU, node="node-0"), (), {GPU}, id="of the node, withdrawn"),
+        pytest.param(allocated(GPU), (of_node(GPU),), {GPU}, id="an allocation that names no node"),
+        pytest.param(allocated(GPU, node="node-1"), (of_node(GPU, "node-1"),), set(), id="another"),
+        pytest.param(allocated(GPU, node="node-1"), (), set(), id="another node, withdrawn"),
+        pytest.param(allocated(GPU, label="a"), (of_node(GPU, ""),), set(), id="of the network"),
+        pytest.param(allocated(GPU, label="a"), (), set(), id="of the network, withdrawn"),
+        pytest.param(allocated(GPU), (), set(), id="of all nodes, withdrawn"),
+        pytest.param(
+            allocated(GPU, NIC, node="node-0"), (of_node(NIC, ""),), {GPU}, id="both kinds"
+        ),
+        pytest.param(
+            allocated(GPU, NIC, node="node-0"), (of_node(GPU),), {GPU, NIC}, id="one is withdrawn"
+        ),
+        pytest.param(
+            allocated(GPU), (of_node(GPU, "node-1"), of_node(GPU)), {GPU}, id="a pool of nodes"
+        ),
+        pytest.param(
+            allocated(GPU, node="node-0"), (of_node(NIC, "node-1"),), {GPU}, id="another's pool"
+        ),
+        pytest.param(allocated(NIC), (of_node(GPU),), set(), id="other pools than the claim's"),
+    ],
+)
+def test_which_drivers_have_devices_of_a_claim_that_belong_to_a_node(
+    known: ResourceClaim, slices: tuple[ResourceSlice, ...], expected: set[str]
+) -> None:
+    assert drivers_on("node-0", known, slices) == expected
