@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.kinds.drivers import known_drivers
+from claimctl.text import listed
 from claimctl.wire.claims import (
     Device,
     DeviceRequestAllocationResult,
@@ -112,3 +113,22 @@ class Loss:
     message: str
     after: float | None = 0.0
     """Seconds until it counts; None if it never does."""
+
+
+def after_eviction(kinds: Collection[str]) -> str:
+    """What becomes of pods that a taint of a device evicts.
+
+    The claim keeps its device while a pod is listed, and each pod with the device is evicted. A
+    StatefulSet makes a pod when the one of its name is gone. Others make the next pod before that,
+    and it is listed at once.
+
+    Args:
+        kinds: the kinds of the workloads that hold the claim.
+    """
+    if set(kinds) <= {"StatefulSet"}:
+        return "the next pod may get another device"
+    names = listed(sorted(set(kinds) - {"StatefulSet"}))
+    return (
+        f"new pods of the {names} may come before the evicted ones are gone, and are evicted in "
+        "turn, without end: for another device, scale it to 0 and back, or suspend and resume it"
+    )

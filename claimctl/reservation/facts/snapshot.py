@@ -14,6 +14,7 @@ from claimctl.reservation.facts.devices import (
     GONE_SECONDS,
     JudgedDevice,
     Loss,
+    after_eviction,
     is_for_one_pod,
     judge,
 )
@@ -270,15 +271,19 @@ class Snapshot:
         allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``). A user may
         want to keep devices that no pod can use, but not those that evict pods without end.
         """
+        kinds = {held.reservation.spec.workload_ref.kind for held in self.reservations}
         if self.memory.evicting:
-            return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
+            text = f"a taint of a device evicts its pods (NoExecute); {after_eviction(kinds)}"
+            return Loss(Reason.DEVICE_TAINTED, text)
         never = not all(held.may_reallocate for held in self.reservations)
         patience = GONE_BESIDE_PODS_SECONDS if self.consumers.bound else GONE_SECONDS
         losses = []
         for judged in self.devices:
             if judged.taint is not None:
-                kept = never and judged.taint.effect != NO_EXECUTE
-                losses.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
+                evicts = judged.taint.effect == NO_EXECUTE
+                text = f"{judged}; {after_eviction(kinds)}" if evicts else str(judged)
+                kept = never and not evicts
+                losses.append(Loss(Reason.DEVICE_TAINTED, text, None if kept else 0.0))
             elif judged.gone:
                 left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
                 losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))

@@ -20,7 +20,12 @@ from claimctl.wire.claims import (
     ResourceSliceSpec,
 )
 from claimctl.wire.nodes import Taint, Toleration
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod, ReleaseProgress
+from claimctl.wire.reservations import (
+    ClaimReservation,
+    ForceDeletedPod,
+    ReleaseProgress,
+    WorkloadRef,
+)
 from tests.support.builders import NOW, claim, pending, pod_ref, reservation, running
 from tests.support.claim_cases import (
     ACTIVE,
@@ -186,6 +191,45 @@ def test_a_device_counts_as_lost_after_a_while(
     assert (seen.loss.after if seen.loss is not None else "nothing") == expected
 
 
+STATEFUL = WorkloadRef(api_group="apps", kind="StatefulSet", name="train")
+MOVES, STORM = "the next pod may get another device", "are evicted in turn, without end"
+
+
+@pytest.mark.parametrize(
+    ("others", "word"),
+    [((), STORM), ((STATEFUL,), STORM), (None, MOVES)],
+    ids=["Deployment", "both", "StatefulSet"],
+)
+@pytest.mark.parametrize(
+    ("slices", "evicting"),
+    [((piece("gpu-0", taints=(EVICTS,)),), False), ((), True)],
+    ids=["slice", "rule"],
+)
+def test_what_becomes_of_evicted_pods_depends_on_when_the_next_pod_is_made(
+    others: tuple[WorkloadRef, ...] | None,
+    word: str,
+    slices: tuple[ResourceSlice, ...],
+    evicting: bool,
+) -> None:
+    refs = (STATEFUL,) if others is None else (reservation().spec.workload_ref, *others)
+    held = tuple(
+        Held(replace(made, spec=replace(made.spec, workload_ref=ref)), ACTIVE)
+        for made, ref in ((reservation(f"r{number}"), ref) for number, ref in enumerate(refs))
+    )
+    seen = Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(),
+        reservations=held,
+        slices=slices,
+        memory=Memory(evicting=evicting),
+    )
+    assert seen.loss is not None
+    assert word in seen.loss.message
+    assert ("the Deployment" in seen.loss.message) is (word == STORM)
+
+
 def test_a_kept_slice_has_the_names_of_its_devices_once() -> None:
     body = b"""{"metadata": {"name": "s-%d", "uid": "u", "resourceVersion": "7",
       "labels": {"a": "b"}},
@@ -230,8 +274,8 @@ def test_a_hold_leaves_a_device_that_is_gone_for_30_s_and_returns_with_it() -> N
     assert lists(on.settle(seconds=2)) == [ONLY_PODS]
     assert condition(on, "Reserved") == ("False", "DeviceGone")
     assert message(on, "Reserved") == (
-        "device gpu-0 of pool node-0 (driver gpu.example.com) is not published any more, so the "
-        "claim is not held beside its pods"
+        "the claim is not held beside its pods: device gpu-0 of pool node-0 (driver "
+        "gpu.example.com) is not published any more"
     )
     on.come(pending("b"))
     assert lists(on.settle(seconds=60)) == []
