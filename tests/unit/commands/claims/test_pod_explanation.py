@@ -191,7 +191,9 @@ async def test_claims_that_are_made_for_the_pods_or_their_group_are_claims_of_th
         has_devices(server, claim)
         for pod in (f"{claim}-0", f"{claim}-1"):
             server.admin.create("pods", {"metadata": {**meta, "name": pod}, "spec": spec})
-            status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": claim}]}
+            server.admin.bind(NAMESPACE, pod, "n1")
+            named = [{"name": "gpu", "resourceClaimName": claim}]
+            status = {"phase": "Running", "resourceClaimStatuses": named}
             server.admin.patch("pods", NAMESPACE, pod, {"status": status}, "status")
             owned(server, pod, made["metadata"]["uid"])
     found = await explain_workload(server.client, NAMESPACE, "StatefulSet", "shard", server.clock)
