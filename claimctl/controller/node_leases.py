@@ -32,7 +32,10 @@ log = structlog.get_logger(__name__)
 LOOK_SECONDS = 1.0
 """The time between two reads of a node that shows signs of life."""
 SILENT_LOOK_SECONDS = 10.0
-"""The time between two reads of a node that shows none, or that lacks a driver."""
+"""The time between two reads of a node that shows none."""
+LACKING_LOOK_SECONDS = 5.0
+"""The time between two reads of a node while each of its ghosts waits for a driver: short enough to
+see every renewal."""
 NO_LEASE_LOOK_SECONDS = 60.0
 READ_SECONDS = 5.0
 READS_AT_ONCE = 8
@@ -148,8 +151,10 @@ class NodeLeases:
             pause = SILENT_LOOK_SECONDS
         else:
             is_new = kubelets.read_lease(name, lease, began)
-            if self._is_silent(name) or name in self._lacking:
+            if self._is_silent(name):
                 pause = SILENT_LOOK_SECONDS
+            elif name in self._lacking:
+                pause = LACKING_LOOK_SECONDS
         self._due[name] = self._clock.monotonic() + pause
         before = self._seen.slices.drivers(name)
         if is_new:

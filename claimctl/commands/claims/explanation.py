@@ -319,7 +319,7 @@ def _with_drivers(snapshot: Snapshot) -> Memory:
     for ghost in snapshot.ghosts:
         drivers = drivers_on(ghost.node_name, claim, snapshot.slices)
         if ghost.uid in signs and drivers:
-            away = tuple(sorted(each for each in drivers if (ghost.node_name, each) not in there))
+            away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
             signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))
     return replace(memory, ghost_signs=signs)
 

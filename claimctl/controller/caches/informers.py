@@ -246,9 +246,10 @@ class Caches:
     def drivers_on(self, key: ClaimKey, node: str) -> frozenset[str]:
         """The drivers of the claim's devices that belong to the node; without a name, those of all
         claims of the namespace."""
-        claim = self.claims.get(key.name, key.namespace) if key.name else None
-        found = (claim,) if claim is not None else ()
-        claims = found if key.name else self.claims.by_index(BY_NODE, (key.namespace, node))
+        claims = self.claims.by_index(BY_NODE, (key.namespace, node))
+        if key.name:
+            claim = self.claims.get(key.name, key.namespace)
+            claims = (claim,) if claim is not None else ()
         return frozenset[str]().union(
             *(drivers_on(node, claim, self.slices_of(claim)) for claim in claims)
         )

@@ -118,17 +118,15 @@ class Loss:
 def after_eviction(kinds: Collection[str]) -> str:
     """What becomes of pods that a taint of a device evicts.
 
-    The claim keeps its device while a pod is listed, and each pod with the device is evicted. A
-    StatefulSet makes a pod when the one of its name is gone. Others make the next pod before that,
-    and it is listed at once.
+    The claim keeps its device while a pod is listed, and each pod with the device is evicted. If
+    the next pod is made before the evicted one is gone, it is listed at once.
 
     Args:
-        kinds: the kinds of the workloads that hold the claim.
+        kinds: the kinds of the workloads that hold the claim and may make pods so early.
     """
-    if set(kinds) <= {"StatefulSet"}:
+    if not kinds:
         return "the next pod may get another device"
-    names = listed(sorted(set(kinds) - {"StatefulSet"}))
     return (
-        f"new pods of the {names} may come before the evicted ones are gone, and are evicted in "
+        f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and are evicted in "
         "turn, without end: for another device, scale it to 0 and back, or suspend and resume it"
     )

@@ -42,6 +42,7 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
 from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import WAIT_FOR_THEIR_PODS
 
 STUCK_SECONDS = 10.0
 """After so many seconds, no pod of those that wait for the claim is about to be bound."""
@@ -271,7 +272,8 @@ class Snapshot:
         allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``). A user may
         want to keep devices that no pod can use, but not those that evict pods without end.
         """
-        kinds = {held.reservation.spec.workload_ref.kind for held in self.reservations}
+        refs = (held.reservation.spec.workload_ref for held in self.reservations)
+        kinds = {ref.kind for ref in refs if (ref.api_group, ref.kind) not in WAIT_FOR_THEIR_PODS}
         if self.memory.evicting:
             text = f"a taint of a device evicts its pods (NoExecute); {after_eviction(kinds)}"
             return Loss(Reason.DEVICE_TAINTED, text)

@@ -296,6 +296,8 @@ async def test_a_device_stays_until_its_driver_is_back_and_has_unprepared_it(
     driver = machines(stage).driver
     driver.away = True
     await stage.delete(DEPLOYMENTS, "train")
+    # a ReplicaSet that is still there would make another pod
+    await stage.until(lambda: _no_replica_sets(stage), "no ReplicaSet makes pods")
     await stage.site.force_delete(pod.metadata.name)
     await asyncio.sleep(OWN_GRACE + 3)
     if restarted:
