@@ -127,6 +127,7 @@ def after_eviction(kinds: Collection[str]) -> str:
     if not kinds:
         return "the next pod may get another device"
     return (
-        f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and are evicted in "
-        "turn, without end: for another device, scale it to 0 and back, or suspend and resume it"
+        f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and "
+        "are evicted in turn, without end: for another device, scale it to 0 and back, or suspend "
+        "and resume it"
     )
