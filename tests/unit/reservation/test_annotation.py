@@ -99,12 +99,12 @@ def test_a_star_that_matches_nothing_is_a_problem() -> None:
 
 def test_a_claim_from_a_template_may_be_that_of_the_pod_group() -> None:
     """Its pods share it, if the PodGroup names the same template."""
-    grouped = deployment("*")
-    template = grouped.spec.template
+    workload = deployment("*")
+    template = workload.spec.template
     group = PodSchedulingGroup(pod_group_name="gang")
-    spec = replace(template.spec, scheduling_group=group)
-    spec = replace(grouped.spec, template=replace(template, spec=spec))
-    (problem,) = plan(annotated(replace(grouped, spec=spec))).problems
+    grouped = replace(template, spec=replace(template.spec, scheduling_group=group))
+    spec = replace(workload.spec, template=grouped)
+    (problem,) = plan(annotated(replace(workload, spec=spec))).problems
     assert "the PodGroup, or each pod, has a claim of its own" in problem.note
     (problem,) = plan(annotated(deployment("*"))).problems
     assert "resourceClaimTemplateName each pod has a claim of its own" in problem.note

@@ -38,8 +38,7 @@ async def test_each_cause_has_its_reason() -> None:
 async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str) -> None:
     server = Server.started()
     ready, failed = "example.com/ready", "example.com/failed"
-    waits_for = {"bindingConditions": [ready], "bindingFailureConditions": [failed]}
-    has_devices(server, "slice", **waits_for)
+    has_devices(server, "slice", bindingConditions=[ready], bindingFailureConditions=[failed])
     condition = {"type": ready, "status": status, "reason": "Driver", "message": ""}
     condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     of_device = {"driver": "d.example.com", "pool": "n1", "device": "slice"}

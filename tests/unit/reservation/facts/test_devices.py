@@ -379,11 +379,10 @@ def allocated(*drivers: str, node: str = "", label: str = "") -> ResourceClaim:
     """A claim of one device of each driver, from the pool that is named after the driver."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node]}] if node else []
     labels = [{"key": "zone", "operator": "In", "values": [label]}] if label else []
-    terms = [{"matchFields": fields, "matchExpressions": labels}]
-    results = [{"driver": each, "pool": each, "device": "d-0", "request": "r"} for each in drivers]
-    allocation = {"devices": {"results": results}}
-    if fields or labels:
-        allocation["nodeSelector"] = {"nodeSelectorTerms": terms}
+    terms = [{"matchFields": fields, "matchExpressions": labels}] if fields or labels else []
+    results = [{"driver": name, "pool": name, "device": "d-0", "request": "r"} for name in drivers]
+    selector = {"nodeSelectorTerms": terms}
+    allocation = {"devices": {"results": results}, "nodeSelector": selector}
     return decode(encode({"status": {"allocation": allocation}}), ResourceClaim)
 
 
