@@ -218,6 +218,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         "PodGroupMissing": "Create the PodGroup, or run `claimctl upgrade status` if it was deleted"
         " for an upgrade.",
         "SharedClaimRace": wait,
+        _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
         "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",
         "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
         **findings.words.advice,
@@ -231,10 +232,6 @@ def _advice(findings: PodFindings) -> Iterator[str]:
             yield from about_warning(text, findings.pod, findings.kinds)
         elif reason in known:
             yield known[reason]
-        elif reason == _BINDING:
-            for claim in dict(findings.binding_waits):
-                command = f"kubectl -n {meta.namespace} describe resourceclaim {claim}"
-                yield f"See why the driver does not report the conditions of its device: {command}"
     for use in findings.uses:
         if use.problem and use.claim:
             yield to_create(meta.namespace, use.claim)

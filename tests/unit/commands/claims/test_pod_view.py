@@ -56,8 +56,7 @@ async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str
     assert text.startswith("claim slice: n1/slice: a scheduler binds no pod before these")
     assert f"driver d.example.com {said} example.com/ready" in text
     assert found.advice() == (
-        "See why the driver does not report the conditions of its device: "
-        "kubectl -n ml describe resourceclaim slice",
+        "Look at the log of the driver, or of its controller: it has to report them.",
     )
 
 
