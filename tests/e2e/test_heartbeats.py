@@ -207,7 +207,7 @@ async def _restart_kubelets(stage: Stage, rng: Random, within: float) -> float:
     return max(await asyncio.gather(*(restart(f"node-{number}") for number in range(3))))
 
 
-@pytest.mark.parametrize(("grace", "leaves"), [(1, -60.0), (1, -1.0), (5, 4.0), (30, 29.0)])
+@pytest.mark.parametrize(("grace", "leaves"), [(1, -60.0), (5, 4.0), (30, 29.0)])
 async def test_a_device_stays_prepared_and_allocated_until_its_driver_is_back(
     grace: int, leaves: float
 ) -> None:
@@ -227,7 +227,7 @@ async def test_a_device_stays_prepared_and_allocated_until_its_driver_is_back(
         await deaths.happen(within=0)
         await stage.clock.sleep(max(leaves, 0.0))
         driver.away = True
-        await stage.clock.sleep(600)
+        await stage.clock.sleep(240)
         assert not deaths.free
         found = await explain(stage.client, NAMESPACE, "train-0", stage.clock.now())
         (obstacle,) = found.obstacles
