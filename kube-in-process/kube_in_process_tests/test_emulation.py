@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
+from kube_in_process.kinds.emulation import EMULATION
+from kube_in_process.kinds.kind import Kind
 from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.text.data import table
 
+PAGE = Path(__file__).parents[1] / "emulation.md"
 SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -40,8 +46,8 @@ async def test_what_nobody_enforces_is_refused(path: str, body: dict[str, Any], 
     status, answer, _ = await NotEmulatedServer().sent(
         "POST", path, {"metadata": {"name": "x", **body}}
     )
-    assert status == 501
-    assert answer["reason"] == "NotImplemented"
+    assert status == 403
+    assert answer["reason"] == "Forbidden"
     assert answer["message"].endswith(f"{what} is not emulated")
 
 
@@ -71,4 +77,40 @@ async def test_a_pod_gets_no_ephemeral_container_as_no_kubelet_would_start_it() 
     path = "/api/v1/namespaces/default/pods/x/ephemeralcontainers"
     status, answer, _ = await NotEmulatedServer().sent("PUT", path, {"metadata": {"name": "x"}})
     text = "pods/ephemeralcontainers: ephemeral containers is not emulated"
-    assert (status, answer["message"]) == (501, text)
+    assert (status, answer["message"]) == (403, text)
+
+
+KINDS = table("kube_in_process.kinds", "builtin.json", tuple[Kind, ...])
+WRITTEN = [
+    kind
+    for kind in KINDS
+    if {"create", "update"} & set(kind.verbs) and kind.group != "lifecycle.k8s.io"
+]
+"""The kinds that can be written by default."""
+
+
+def test_each_kind_is_emulated_or_inert_or_refused() -> None:
+    refused = (name for name in EMULATION.refused if "/" not in name)
+    listed = [*EMULATION.emulated, *EMULATION.inert, *refused]
+    assert sorted(listed) == sorted(kind.resource for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", WRITTEN, ids=lambda each: each.resource)
+async def test_a_write_is_refused_or_warned_of_where_nothing_acts(kind: Kind) -> None:
+    namespace = "namespaces/default/" if kind.namespaced else ""
+    place = f"/apis/{kind.group}" if kind.group else "/api"
+    path = f"{place}/{kind.version}/{namespace}{kind.plural}"
+    status, answer, warning = await NotEmulatedServer().sent(
+        "POST", path, {"metadata": {"name": "x"}}
+    )
+    refused = status == 403 and "is not emulated" in str(answer.get("message"))
+    assert refused == (kind.resource in EMULATION.refused)
+    warned = f"nothing acts on {kind.resource}: " in warning
+    assert warned == (kind.resource in EMULATION.inert)
+
+
+def test_the_page_says_the_same() -> None:
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition("| kind | what does not happen |\n")
+    rows = dict(re.findall(r"^\| `(\S+)` \| (.+) \|$", rest, re.MULTILINE))
+    refused = {kind: f"refused: no {what}" for kind, what in EMULATION.refused.items()}
+    assert rows == {**EMULATION.inert, **refused}
