@@ -27,7 +27,12 @@ from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    DowngradePlan,
+)
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -65,7 +70,10 @@ WATCHED: tuple[Resource[Any], ...] = (
 """The resources that the cluster must serve and the controller must be allowed to read."""
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
+ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
+DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
+"""The annotations that an object may have by a copy."""
 PoolKey = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -148,7 +156,7 @@ class Caches:
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
-            kind: informer(resource, keep=slim_workload, indexes={BY_GROUP: _template_group})
+            kind: informer(resource, keep=slim_workload, indexes=_OF_WORKLOADS)
             for kind, resource in WORKLOADS.items()
         }
         self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: claims_of_group}))
@@ -159,7 +167,9 @@ class Caches:
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(
-            lambda resource, rule: informer(resource, keep=lambda workload: judged(workload, rule)),
+            lambda resource, rule: informer(
+                resource, keep=lambda workload: judged(workload, rule), indexes=_OF_WORKLOADS
+            ),
             self.workloads,
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
@@ -214,6 +224,12 @@ class Caches:
         for kind, informer in self.workloads.items():
             for workload in informer.by_index(BY_GROUP, group):
                 yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
+
+    def annotated_below(self, namespace: str) -> Iterator[tuple[WorkloadKey, Workload]]:
+        """The annotated workloads of a namespace that belong to other objects."""
+        for kind, informer in self.workloads.items():
+            for workload in informer.by_index(ANNOTATED_BELOW, namespace):
+                yield WorkloadKey(*kind, namespace, workload.metadata.name), workload
 
     def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
         """The claims that list a group of that name, whatever its UID."""
@@ -295,6 +311,15 @@ def _listed_groups(claim: ResourceClaim) -> Iterable[GroupKey]:
 def _template_group(workload: Workload) -> Iterable[GroupKey]:
     if name := template_of(workload).spec.group_name:
         yield GroupKey(workload.metadata.namespace, name)
+
+
+def _annotated_below(workload: Workload) -> Iterable[str]:
+    meta = workload.metadata
+    annotated = any(meta.annotation(name) is not None for name in DECIDING)
+    return (meta.namespace,) if annotated and meta.controller() is not None else ()
+
+
+_OF_WORKLOADS = {BY_GROUP: _template_group, ANNOTATED_BELOW: _annotated_below}
 
 
 def claims_of_group(group: PodGroup) -> tuple[ClaimKey, ...]:

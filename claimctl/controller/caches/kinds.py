@@ -83,6 +83,13 @@ class KindCache:
             return f"{kind[1]} of {kind[0]} cannot be read: {informer.trouble}"
         return ""
 
+    def is_awaited(self, kind: Kind) -> bool:
+        """Whether the first list of the kind's workloads has not arrived, and nothing says that it
+        will not."""
+        informer = self._informers.get(kind)
+        refused = informer is not None and isinstance(informer.trouble, Forbidden | NotFound)
+        return informer is not None and not informer.synced and not refused
+
     def note_owner(self, kind: Kind) -> None:
         """Note that a pod has an owner of the kind: so the cluster serves it, or did so."""
         state = self.states.get(kind)

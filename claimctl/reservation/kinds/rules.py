@@ -31,6 +31,8 @@ class Rule:
     pods: str = ""
     children: tuple[Kind, ...] = ()
     """The kinds between a workload and its pods."""
+    copies_annotations: bool = False
+    """Whether the controller of the kind copies annotations to what it makes."""
     source: str = "shipped"
     """Where the rule is from, for people."""
 
@@ -74,6 +76,7 @@ def rule_of(document: WorkloadKind, source: str) -> Rule:
         ended=spec.ended,
         pods=spec.pods,
         children=tuple((child.group, child.kind) for child in spec.children),
+        copies_annotations=spec.copies_annotations,
         source=source,
     )
 
