@@ -2,7 +2,8 @@
 do.
 
 The definitions have the names, subresources and fields of the published ones (jobset.x-k8s.io
-v1alpha2, leaderworkerset.x-k8s.io v1), or keep every field (ray.io v1). Pod templates keep every field unchecked.
+v1alpha2, leaderworkerset.x-k8s.io v1), or keep every field (ray.io v1). Pod templates keep every
+field unchecked.
 """
 
 from __future__ import annotations
