@@ -26,7 +26,7 @@ from claimctl.reservation.annotation import (
 from claimctl.reservation.facts.ancestors import Ancestor, Authority, Standing
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim, ResourceClaimStatus
-from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -287,7 +287,7 @@ def listing(*uids: str, allocated: bool = True) -> ResourceClaim:
     allocation = AllocationResult() if allocated else None
     entries = tuple(Reference(uid=uid) for uid in uids)
     return ResourceClaim(
-        metadata=ObjectMeta(name="a", namespace=NAMESPACE),
+        metadata=ManagedObjectMeta(name="a", namespace=NAMESPACE),
         status=ResourceClaimStatus(allocation=allocation, reserved_for=entries),
     )
 
