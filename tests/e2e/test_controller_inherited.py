@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,12 @@ from tests.e2e.rights import grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-TEMPLATE = {"spec": manifests.deployment()["spec"]["template"]["spec"]}
-GROUPS = {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}}
-HEAD = {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}}
+TEMPLATE: dict[str, Any] = {"spec": manifests.deployment()["spec"]["template"]["spec"]}
+GROUPS: dict[str, Any] = {
+    "replicas": 2,
+    "leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE},
+}
+HEAD: dict[str, Any] = {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}}
 OFF = {"metadata": {"annotations": {RESERVE_ANNOTATION: None}}}
 
 
