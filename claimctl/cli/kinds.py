@@ -136,10 +136,12 @@ class KindReader:
             except KubeError:
                 live = None
             if (rule := await self._annotated_rule((group_of(owner), owner.kind))) is not None:
-                found = Ancestor(*rule.key, owner.name, owner.uid, copies=rule.copies_annotations)
+                ancestor = Ancestor(
+                    *rule.key, owner.name, owner.uid, copies=rule.copies_annotations
+                )
                 problem = "" if live is not None else f"you cannot read {owner.kind} {owner.name}"
                 noted = live.metadata.annotations or {} if live is not None else {}
-                above.append(replace(found, annotations=noted, problem=problem))
+                above.append(replace(ancestor, annotations=noted, problem=problem))
             owner = live.metadata.controller() if live is not None else None
         return who_decides(annotation, above)
 

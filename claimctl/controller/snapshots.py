@@ -22,7 +22,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
-from claimctl.reservation.facts.ancestors import Standing, describe_authority
+from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
@@ -232,7 +232,7 @@ class Snapshots:
             return ""
         authority = self._know.ancestry.who_decides(RESERVE_ANNOTATION, workload.metadata)
         text = describe_authority(authority, RESERVE_ANNOTATION)
-        goes = authority.standing is Standing.ABOVE
+        goes = authority.standing is AnnotationStanding.ABOVE
         return f"{text}; this hold goes when that one stands in the list" if goes else text
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:

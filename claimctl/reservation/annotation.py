@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from claimctl.reservation.facts.ancestors import OWN, Authority, Standing
+from claimctl.reservation.facts.ancestors import OWN, AnnotationStanding, Authority
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.workloads import WorkloadPhase, named_claims, observe
 from claimctl.wire.claims import ResourceClaim
@@ -120,9 +120,9 @@ class Annotated:
 def plan(annotated: Annotated) -> AnnotationPlan:
     """The reservations to create, update and delete; none if the workload is being deleted."""
     standing = annotated.authority.standing
-    if annotated.meta.deleting or standing is Standing.OPEN:
+    if annotated.meta.deleting or standing is AnnotationStanding.OPEN:
         return AnnotationPlan()
-    if standing is Standing.ABOVE:
+    if standing is AnnotationStanding.ABOVE:
         return _left_to_ancestor(annotated)
     wanted, problems = _wanted_claims(annotated)
     spec, invalid_settings = _settings(annotated)

@@ -21,7 +21,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.annotation import Annotated, Problem, plan
-from claimctl.reservation.facts.ancestors import Standing, describe_authority
+from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
@@ -217,7 +217,7 @@ async def explain_workload(
         state=state,
         annotation=asked,
         above=describe_authority(authority, RESERVE_ANNOTATION) if asked is not None else "",
-        counts=authority.standing is not Standing.ABOVE,
+        counts=authority.standing is not AnnotationStanding.ABOVE,
         problems=problems,
         reservations=own,
         consumers=pods,

@@ -32,8 +32,8 @@ class Ancestry:
 
     def of(self, meta: ObjectMeta) -> tuple[Ancestor, ...]:
         """The objects above, the nearest first."""
-        found = (self._ancestor(owner, meta.namespace) for owner in self._owners(meta))
-        return tuple(ancestor for ancestor in found if ancestor is not None)
+        above = (self._ancestor(owner, meta.namespace) for owner in self._owners(meta))
+        return tuple(ancestor for ancestor in above if ancestor is not None)
 
     async def learn(self, client: Client, meta: ObjectMeta) -> None:
         """Read the pods above that no cache shows: those that use no claim. Raises KubeError."""

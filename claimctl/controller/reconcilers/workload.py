@@ -31,7 +31,7 @@ from claimctl.reservation.annotation import (
     must_keep,
     plan,
 )
-from claimctl.reservation.facts.ancestors import Standing
+from claimctl.reservation.facts.ancestors import AnnotationStanding
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
@@ -132,7 +132,11 @@ class WorkloadReconciler:
                 return outcome
             if not await self._inject(key, workload):
                 return SOON
-            return After(UNREAD_KIND) if annotated.authority.standing is Standing.OPEN else DONE
+            return (
+                After(UNREAD_KIND)
+                if annotated.authority.standing is AnnotationStanding.OPEN
+                else DONE
+            )
         except (Forbidden, Invalid) as error:
             warn(self._events, key, workload, refusal(error), "Reserve")
             raise
@@ -140,7 +144,7 @@ class WorkloadReconciler:
     async def _inject(self, key: WorkloadKey, workload: Workload) -> bool:
         """Change the pod template if the workload asks for it; False to try again."""
         authority = self._ancestry.who_decides(POD_GROUP_ANNOTATION, workload.metadata)
-        counts = authority.standing in (Standing.OWN, Standing.UNREAD)
+        counts = authority.standing in (AnnotationStanding.OWN, AnnotationStanding.UNREAD)
         return self._injector is None or not counts or await self._injector.inject(key, workload)
 
     def _kept(self, annotated: Annotated) -> frozenset[str]:

@@ -41,7 +41,7 @@ class Ancestor:
         return readable and (self.copies or annotation in self.annotations)
 
 
-class Standing(Enum):
+class AnnotationStanding(Enum):
     """Whether the annotation of an object counts."""
 
     OWN = auto()
@@ -59,7 +59,7 @@ class Standing(Enum):
 class Authority:
     """Who decides about an object: it or ``ancestor``."""
 
-    standing: Standing = Standing.OWN
+    standing: AnnotationStanding = AnnotationStanding.OWN
     ancestor: Ancestor | None = None
     """The object that decides; or, for UNREAD, the one that cannot be read."""
 
@@ -75,14 +75,14 @@ def who_decides(annotation: str, ancestors: Iterable[Ancestor]) -> Authority:
     """
     above = tuple(ancestors)
     if not all(ancestor.seen for ancestor in above):
-        return Authority(Standing.OPEN)
+        return Authority(AnnotationStanding.OPEN)
     # the highest one: the annotations of those below it do not count either
     if deciding := [ancestor for ancestor in above if ancestor.decides(annotation)]:
-        return Authority(Standing.ABOVE, deciding[-1])
+        return Authority(AnnotationStanding.ABOVE, deciding[-1])
     unread = [ancestor for ancestor in above if ancestor.problem]
     if any(ancestor.holds for ancestor in unread):
-        return Authority(Standing.OPEN)
-    return Authority(Standing.UNREAD, unread[0]) if unread else OWN
+        return Authority(AnnotationStanding.OPEN)
+    return Authority(AnnotationStanding.UNREAD, unread[0]) if unread else OWN
 
 
 def describe_authority(authority: Authority, annotation: str) -> str:
@@ -90,7 +90,7 @@ def describe_authority(authority: Authority, annotation: str) -> str:
     ancestor = authority.ancestor
     if ancestor is None:
         return ""
-    if authority.standing is Standing.UNREAD:
+    if authority.standing is AnnotationStanding.UNREAD:
         return f"{ancestor}, to which it belongs, may have {annotation}, too: {ancestor.problem}"
     if annotation in ancestor.annotations:
         return f"{annotation} does not count here: {ancestor}, to which it belongs, has it, too"

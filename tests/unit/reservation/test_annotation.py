@@ -23,7 +23,7 @@ from claimctl.reservation.annotation import (
     plan,
     reservation_name,
 )
-from claimctl.reservation.facts.ancestors import Ancestor, Authority, Standing
+from claimctl.reservation.facts.ancestors import Ancestor, AnnotationStanding, Authority
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim, ResourceClaimStatus
 from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
@@ -270,7 +270,9 @@ TAKEN = ClaimReservation(
 LEAVING = replace(TAKEN, metadata=replace(TAKEN.metadata, deletion_timestamp=NOW))
 
 
-def below(value: str | None = "*", standing: Standing = Standing.ABOVE) -> Annotated:
+def below(
+    value: str | None = "*", standing: AnnotationStanding = AnnotationStanding.ABOVE
+) -> Annotated:
     """An annotated workload with a reservation of claim a, under an object."""
     notes = {} if value is None else {RESERVE_ANNOTATION: value}
     ancestor = dataclasses.replace(ABOVE, annotations=notes)
@@ -279,7 +281,7 @@ def below(value: str | None = "*", standing: Standing = Standing.ABOVE) -> Annot
         "apps/v1",
         deployment("*", "a"),
         (made("a"),),
-        authority=Authority(standing, ancestor if standing is Standing.ABOVE else None),
+        authority=Authority(standing, ancestor if standing is AnnotationStanding.ABOVE else None),
     )
 
 
@@ -302,7 +304,7 @@ def test_a_copied_annotation_makes_nothing_and_gives_up_what_it_made() -> None:
 
 
 def test_while_an_object_above_is_not_known_nothing_changes() -> None:
-    undecided = below(standing=Standing.OPEN)
+    undecided = below(standing=AnnotationStanding.OPEN)
     assert plan(undecided) == AnnotationPlan()
     assert plan(dataclasses.replace(undecided, reservations=())) == AnnotationPlan()
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from claimctl.reservation.facts.ancestors import (
     OWN,
     Ancestor,
+    AnnotationStanding,
     Authority,
-    Standing,
     describe_authority,
     who_decides,
 )
@@ -32,23 +32,23 @@ UNSEEN = replace(COPIES, seen=False)
     [
         ([], OWN),
         ([PLAIN], OWN),
-        ([ASKS], Authority(Standing.ABOVE, ASKS)),
+        ([ASKS], Authority(AnnotationStanding.ABOVE, ASKS)),
         # its controller takes not all copies back when the annotation goes
-        ([COPIES], Authority(Standing.ABOVE, COPIES)),
-        ([COPIED], Authority(Standing.ABOVE, COPIED)),
+        ([COPIES], Authority(AnnotationStanding.ABOVE, COPIES)),
+        ([COPIED], Authority(AnnotationStanding.ABOVE, COPIED)),
         # the highest one decides, also about the annotation of the one below
-        ([COPIED, ASKS], Authority(Standing.ABOVE, ASKS)),
-        ([ASKS, COPIES], Authority(Standing.ABOVE, COPIES)),
-        ([ASKS, PLAIN], Authority(Standing.ABOVE, ASKS)),
+        ([COPIED, ASKS], Authority(AnnotationStanding.ABOVE, ASKS)),
+        ([ASKS, COPIES], Authority(AnnotationStanding.ABOVE, COPIES)),
+        ([ASKS, PLAIN], Authority(AnnotationStanding.ABOVE, ASKS)),
         # what cannot be read cannot hold
-        ([UNREAD], Authority(Standing.UNREAD, UNREAD)),
-        ([UNREAD, ASKS], Authority(Standing.ABOVE, ASKS)),
-        ([PLAIN, UNREAD], Authority(Standing.UNREAD, UNREAD)),
+        ([UNREAD], Authority(AnnotationStanding.UNREAD, UNREAD)),
+        ([UNREAD, ASKS], Authority(AnnotationStanding.ABOVE, ASKS)),
+        ([PLAIN, UNREAD], Authority(AnnotationStanding.UNREAD, UNREAD)),
         # it was read before, and its hold stands
-        ([HELD], Authority(Standing.OPEN)),
+        ([HELD], Authority(AnnotationStanding.OPEN)),
         # nothing is decided before all are seen
-        ([UNSEEN], Authority(Standing.OPEN)),
-        ([ASKS, UNSEEN], Authority(Standing.OPEN)),
+        ([UNSEEN], Authority(AnnotationStanding.OPEN)),
+        ([ASKS, UNSEEN], Authority(AnnotationStanding.OPEN)),
     ],
 )
 def test_who_decides(above: list[Ancestor], expected: Authority) -> None:
@@ -59,10 +59,13 @@ def test_who_decides(above: list[Ancestor], expected: Authority) -> None:
     ("authority", "part"),
     [
         (OWN, ""),
-        (Authority(Standing.OPEN), ""),
-        (Authority(Standing.ABOVE, ASKS), "Gang train, to which it belongs, has it, too"),
-        (Authority(Standing.ABOVE, COPIES), "the controller of Leaders serve"),
-        (Authority(Standing.UNREAD, UNREAD), "may have claimctl.io/reserve, too: no right"),
+        (Authority(AnnotationStanding.OPEN), ""),
+        (Authority(AnnotationStanding.ABOVE, ASKS), "Gang train, to which it belongs, has it, too"),
+        (Authority(AnnotationStanding.ABOVE, COPIES), "the controller of Leaders serve"),
+        (
+            Authority(AnnotationStanding.UNREAD, UNREAD),
+            "may have claimctl.io/reserve, too: no right",
+        ),
     ],
 )
 def test_what_is_said(authority: Authority, part: str) -> None:
@@ -84,7 +87,7 @@ def test_at_most_one_object_of_a_chain_holds(above: list[Ancestor]) -> None:
     counting = [
         index
         for index in range(len(chain))
-        if who_decides(NAME, chain[index + 1 :]).standing is Standing.OWN
+        if who_decides(NAME, chain[index + 1 :]).standing is AnnotationStanding.OWN
     ]
     assert counting == [len(chain) - 1]
 
@@ -92,12 +95,16 @@ def test_at_most_one_object_of_a_chain_holds(above: list[Ancestor]) -> None:
 @given(ancestors)
 def test_one_who_decides_is_read_and_nobody_above_decides(above: list[Ancestor]) -> None:
     authority = who_decides(NAME, above)
-    if authority.standing is Standing.ABOVE:
+    if authority.standing is AnnotationStanding.ABOVE:
         assert authority.ancestor is not None
         assert authority.ancestor.decides(NAME)
         rest = above[len(above) - above[::-1].index(authority.ancestor) :]
-        assert who_decides(NAME, rest).standing in (Standing.OWN, Standing.UNREAD, Standing.OPEN)
-    if authority.standing is Standing.OWN:
+        assert who_decides(NAME, rest).standing in (
+            AnnotationStanding.OWN,
+            AnnotationStanding.UNREAD,
+            AnnotationStanding.OPEN,
+        )
+    if authority.standing is AnnotationStanding.OWN:
         assert not any(each.decides(NAME) for each in above)
 
 
@@ -107,4 +114,7 @@ def test_a_copy_never_comes_to_life_when_the_annotation_above_goes(above: list[A
     chain = [*above, COPIED]
     bare = [replace(each, annotations={}) for each in chain]
     for version in (chain, bare):
-        assert who_decides(NAME, version).standing in (Standing.ABOVE, Standing.OPEN)
+        assert who_decides(NAME, version).standing in (
+            AnnotationStanding.ABOVE,
+            AnnotationStanding.OPEN,
+        )
