@@ -137,7 +137,9 @@ class KindFollower:
     async def _is_any_granted(self, kinds: Iterable[Resource[CustomWorkload]]) -> bool:
         try:
             for kind in kinds:
-                if not [verb async for verb in forbidden_verbs(self._client, kind, VERBS)]:
+                async for _ in forbidden_verbs(self._client, kind, VERBS):
+                    break
+                else:
                     return True
         except KubeError as error:
             log.info("cannot ask for rights", error=str(error))

@@ -15,6 +15,8 @@ from claimctl.reservation.kinds.expressions import ExpressionError, compiled, re
 from claimctl.reservation.kinds.subjects import Subject, Unfit, subject_of
 from claimctl.wire.workload_kinds import WorkloadKind
 
+_DIGITS = 18
+"""The most digits of a generation."""
 Kind = tuple[str, str]
 """API group and kind."""
 
@@ -101,6 +103,9 @@ def judge(rule: Rule, document: bytes) -> Verdict:
 
 def _is_behind(subject: Mapping[str, Any]) -> bool:
     observed = subject["status"].get("observedGeneration") if _is_map(subject["status"]) else None
+    if isinstance(observed, str) and observed.isascii() and observed.isdigit():
+        # that of an Argo Rollout is a text
+        observed = int(observed[:_DIGITS])
     generation = subject["metadata"].get("generation", 0) if _is_map(subject["metadata"]) else 0
     return isinstance(observed, int) and isinstance(generation, int) and observed < generation
 
