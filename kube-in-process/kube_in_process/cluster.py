@@ -176,7 +176,7 @@ class Cluster:
         return self.kubelet.drivers
 
     def driver(self, name: str) -> Driver:
-        """The DRA driver of a name, on all nodes. Its attributes are habits that may be changed."""
+        """The DRA driver of a name, on all nodes. It can be given habits."""
         return self.kubelet.drivers[name]
 
     # For clients

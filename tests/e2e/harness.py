@@ -354,7 +354,9 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 
 def judge(cluster: Cluster) -> None:
     """Fail if the witness found a violation or an emulated component broke."""
-    late = frozenset(name for name, driver in cluster.drivers.items() if driver.wants_one_pod)
+    late = frozenset(
+        name for name, driver in cluster.drivers.items() if driver.has("wants-one-pod")
+    )
     users = frozenset({CONTROLLER_USER})
     findings = accused(cluster.history(), users, one_pod_drivers=late)
     assert not findings, findings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kube_in_process.components.drivers.driver import PREPARE, UNPREPARE, Answer, Drivers
+from kube_in_process.components.drivers.driver import Answer, Drivers
 from kube_in_process.components.objects import name, namespace, uid
 from kube_in_process.components.pods import (
     PodClaim,
@@ -20,6 +20,7 @@ from kube_in_process.components.pods import (
     pod_claims,
     reserved_for,
 )
+from kube_in_process.habits.habit import PREPARE, UNPREPARE
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Context
 
