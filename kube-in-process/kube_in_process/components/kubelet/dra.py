@@ -32,6 +32,10 @@ class PrepareFailed(Exception):
     """The devices of a pod cannot be prepared now. The text is the kubelet's."""
 
 
+class ContainerRefused(Exception):
+    """A driver lets no container of a pod be created now."""
+
+
 class UnprepareFailed(Exception):
     """A driver did not unprepare a claim. The kubelet tries again."""
 
@@ -55,6 +59,8 @@ class ClaimInfo:
     """As it was when its devices were prepared."""
     pods: dict[str, None] = field(default_factory=dict)
     """UIDs of the pods that use it."""
+    containers: dict[str, None] = field(default_factory=dict)
+    """UIDs of the pods whose containers were created with it."""
     is_prepared: bool = False
     call: _Call | None = None
 
@@ -90,6 +96,7 @@ class DraManager:
         for info in self._infos.values():
             if info.node == node:
                 info.is_prepared, info.call = False, None
+                info.containers.clear()
         for driver in self._drivers.values():
             driver.boot(node)
 
@@ -103,6 +110,7 @@ class DraManager:
 
         Raises:
             PrepareFailed: a claim or a driver does not allow it.
+            ContainerRefused: the claims are prepared, and a driver allows no container.
         """
         for info in self._mine(uid(pod)):
             wait = self._advance(info)
@@ -121,7 +129,20 @@ class DraManager:
             wait = self._advance(info)
             if wait:
                 return wait
+        self._create_containers(infos, uid(pod))
         return 0.0
+
+    def _create_containers(self, infos: list[ClaimInfo], pod: str) -> None:
+        """Create the containers of a pod, unless a driver refuses it."""
+        for info in infos:
+            others = [each for each in info.containers if each != pod]
+            for each in drivers_of(info.claim):
+                driver = self._drivers[each]
+                error = driver.refuses_container(info.claim, info.node, pod, others)
+                if error:
+                    raise ContainerRefused(error)
+        for info in infos:
+            info.containers[pod] = None
 
     def _checked(self, pod: Object, wanted: PodClaim) -> Object:
         """The claim, read live. Raises PrepareFailed if the pod may not use it."""
@@ -197,6 +218,7 @@ class DraManager:
             UnprepareFailed: a driver is away or refuses it.
         """
         for info in self._mine(pod):
+            info.containers.pop(pod, None)
             wait = self._finished(info)
             if wait:
                 return wait

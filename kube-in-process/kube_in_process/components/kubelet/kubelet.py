@@ -13,7 +13,13 @@ from random import Random
 
 from kube_in_process.components.drivers.driver import WITHDRAWN_AFTER, Drivers
 from kube_in_process.components.kubelet.admission import Admission
-from kube_in_process.components.kubelet.dra import TICK, DraManager, PrepareFailed, UnprepareFailed
+from kube_in_process.components.kubelet.dra import (
+    TICK,
+    ContainerRefused,
+    DraManager,
+    PrepareFailed,
+    UnprepareFailed,
+)
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
     RETRY_SECONDS,
@@ -59,6 +65,7 @@ EXIT_CODE = "kube-in-process/exit-code"
 PREPARE_FAILS = "kube-in-process/prepare-fails"
 """On a Node: the error with which its driver fails to prepare devices."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
+CREATE_FAILED = "Failed"
 SYNC = (60.0, 90.0)
 """Seconds until a kubelet looks again at a pod whose devices could not be prepared: least, most."""
 BACKOFF = (10.0, 15.0)
@@ -317,6 +324,10 @@ class Kubelet(Component[Task]):
             text = f"Failed to prepare dynamic resources: prepare dynamic resources: {refusal}"
             self.event(pod, "Warning", PREPARE_FAILED, text)
             wait = self._rng.uniform(*SYNC)
+        except ContainerRefused as refusal:
+            text = f"Error: failed to create containerd container: {refusal}"
+            self.event(pod, "Warning", CREATE_FAILED, text)
+            wait = self._rng.uniform(*BACKOFF)
         if wait:
             self.queue.add_after((task, *key_of(pod)), wait)
             if not waits_for_sandbox(pod):
