@@ -35,6 +35,21 @@ class Reply:
     entry: Checkpointed | None
 
 
+def taken_up(habits: Iterable[Habit], new: Habit) -> tuple[Habit, ...]:
+    """The habits with one more; it replaces one of its name on the same node."""
+    kept = (each for each in habits if (each.name, each.node) != (new.name, new.node))
+    return (*kept, new)
+
+
+def dropped(habits: Iterable[Habit], names: Collection[str], node: str) -> tuple[Habit, ...]:
+    """The habits without those of some names, on one node or anywhere; no names means all."""
+    return tuple(
+        each
+        for each in habits
+        if (names and each.name not in names) or (node and node != each.node)
+    )
+
+
 def on_node(habits: Iterable[Habit], node: str) -> Habits:
     """The habits that a driver has on a node."""
     return [each for each in habits if each.node in ("", node)]

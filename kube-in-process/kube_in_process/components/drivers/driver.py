@@ -105,14 +105,14 @@ class Driver:
         """Have these habits from now on; one that is only named has its usual values."""
         for each in habits:
             new = habit_of(each) if isinstance(each, str) else each
-            kept = (x for x in self.habits if (x.name, x.node) != (new.name, new.node))
-            self._change((*kept, new), new)
+            self._change(deciding.taken_up(self.habits, new), new)
 
     def drop(self, *names: str, node: str = "") -> None:
         """Have these habits no more, on one node or anywhere; without names, have none."""
-        for old in self.habits:
-            if (not names or old.name in names) and node in ("", old.node):
-                self._change(tuple(each for each in self.habits if each is not old), old)
+        left = deciding.dropped(self.habits, names, node)
+        gone = [each for each in self.habits if each not in left]
+        for each in gone:
+            self._change(tuple(x for x in self.habits if x != each), each)
 
     def has(self, name: str) -> bool:
         """Whether it has a habit of this name, on any node."""
