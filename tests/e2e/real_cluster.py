@@ -31,6 +31,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
+from tests.e2e.habits import SiteDriver
 from tests.e2e.harness import Stage
 from tests.e2e.machines import Machines, stand_ins
 from tests.e2e.nodes.machines import node_machines
@@ -125,6 +126,10 @@ class RealSite:
         inner = self.controllers if ours else self.admin
         signed = Signed(inner, self.account if ours else user, self.authors)
         return Scoped(signed, self.places)
+
+    @property
+    def driver(self) -> SiteDriver:
+        return self.machines.played
 
     def drivers(self, name: str = "") -> Drivers:
         own = self.fleet.driver
@@ -226,9 +231,10 @@ async def real_stage(cluster: RealCluster, options: ClusterOptions) -> AsyncIter
         async with stage.controllers():
             yield stage
         await site.set_lag(0.0)
-        history, drivers = await site.history(), site.machines.one_pod_drivers
+        history, driver = await site.history(), site.driver
+        late = frozenset([driver.name] if driver.has("wants-one-pod") else [])
         found = [
-            *accused(history, frozenset({site.account}), one_pod_drivers=drivers),
+            *accused(history, frozenset({site.account}), one_pod_drivers=late),
             *await site.machines.findings(site.watched),
         ]
         # pytest does not explain the assertions of this module

@@ -17,6 +17,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
+from tests.e2e.habits import EmbeddedDriver, SiteDriver
 from tests.support.drivers import Drivers
 
 Object = dict[str, Any]
@@ -66,8 +67,13 @@ class Site(Protocol):
         """A connection of the controller (``CONTROLLER_USER``) or of an administrator."""
         ...
 
+    @property
+    def driver(self) -> SiteDriver:
+        """The driver of the nodes' own devices, with its habits."""
+        ...
+
     def drivers(self, name: str = "") -> Drivers:
-        """The driver of the nodes' own devices, or a further one with other devices."""
+        """What the driver of the nodes' own devices writes, or a further one with other devices."""
         ...
 
     async def force_delete(self, pod: str) -> None:
@@ -164,6 +170,10 @@ class EmbeddedSite:
         if user == CONTROLLER_USER:
             return self._cluster.transport(user, CONTROLLER_GROUPS)
         return self._cluster.transport(user, ("system:masters",))
+
+    @property
+    def driver(self) -> SiteDriver:
+        return EmbeddedDriver(self._cluster.driver(self.fleet.driver))
 
     def drivers(self, name: str = "") -> Drivers:
         client = DocumentClient(self._cluster.transport(), "driver")

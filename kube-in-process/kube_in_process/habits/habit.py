@@ -13,6 +13,10 @@ PREPARE, UNPREPARE = "prepare", "unprepare"
 """The calls of kubelets: NodePrepareResources and NodeUnprepareResources."""
 
 
+class NotPlayed(Exception):
+    """A habit that a cluster cannot play."""
+
+
 class Stage(StrEnum):
     """How far a claim got in a driver's checkpoint."""
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from kube_in_process.components.kubelet.nodes import device_class
 from kube_in_process.real.nodes.cluster import Node, NodeCluster
 from kube_in_process.real.nodes.devices import FOREVER, Call, DeviceFault, judge, uses_of
-from kube_in_process.real.nodes.drivers import DriverProcess, Knobs, slice_of
+from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
 
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
+from tests.e2e.habits import NodeDriver
 from tests.e2e.places import Places
 from tests.e2e.watched import History
 
@@ -35,8 +36,8 @@ class NodeMachines:
     """The ends of uses that no driver was asked for, because the node was switched off."""
 
     @property
-    def one_pod_drivers(self) -> frozenset[str]:
-        return frozenset([self.driver.name] if self.driver.knobs.wants_one_pod else [])
+    def played(self) -> NodeDriver:
+        return NodeDriver(self.driver)
 
     def node(self, name: str) -> Node:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
@@ -116,7 +117,7 @@ async def node_machines(
     finally:
         if alone:
             await _put_right(cluster, documents)
-        driver.turn(Knobs())
+        driver.drop()
         if not driver.server.running:
             await asyncio.to_thread(driver.start)
         await _clear(documents, places)

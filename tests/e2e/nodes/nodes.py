@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kube_in_process.real.nodes.devices import Call, Use, uses_of
-from kube_in_process.real.nodes.drivers import Knobs
 from kube_in_process.real.nodes.pods import DEAF
 from kube_in_process.storage.store import Revision
 
@@ -21,11 +20,6 @@ def machines(stage: Stage) -> NodeMachines:
     assert isinstance(stage.site, RealSite)
     assert isinstance(stage.site.machines, NodeMachines)
     return stage.site.machines
-
-
-def turn(stage: Stage, **knobs: Any) -> None:
-    """Let the driver be slow or fail from its next call on; without knobs, answer at once."""
-    machines(stage).driver.turn(Knobs(**knobs))
 
 
 def calls(stage: Stage, kind: str = "") -> list[Call]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.habits import deciding, registry
-from kube_in_process.habits.habit import Habit, Stage
+from kube_in_process.habits.habit import Habit, NotPlayed, Stage
 from kube_in_process.habits.presence import Away
 from kube_in_process.real.nodes.devices import Call
 from kube_in_process.real.servers.files import Files
@@ -100,12 +100,13 @@ class DriverProcess:
         """Have these habits from the next call on; one that is only named has its usual values.
 
         Raises:
-            ValueError: no habit has this name, or nodes cannot play it.
+            ValueError: no habit has this name.
+            NotPlayed: nodes cannot play it.
         """
         for each in habits:
             new = registry.habit(each) if isinstance(each, str) else each
             if new.needs_nri:
-                raise ValueError(f"{new.name}: it needs NRI, which these nodes do not have")
+                raise NotPlayed(f"{new.name}: it needs NRI, which these nodes do not have")
             self._change(deciding.taken_up(self.habits, new))
 
     def drop(self, *names: str, node: str = "") -> None:
