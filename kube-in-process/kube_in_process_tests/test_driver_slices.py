@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
+from kube_in_process.habits.habit import Habit
+from kube_in_process.habits.publishing import TaintsNoExecute, TaintsNoSchedule
 
 from .worlds import HOLD, World
 
@@ -66,21 +68,21 @@ async def test_another_driver_may_publish_devices_too(world: World) -> None:
 async def test_slices_are_withdrawn_when_the_driver_was_away_for_half_a_minute(
     world: World,
 ) -> None:
-    driver(world).away = True
+    driver(world).leave()
     await world.passes(29)
     assert published(world) == ["dev-0", "dev-1"]
     await world.passes(2)
     assert (slices(world), slices(world, "node-1")) == ([], [])
-    driver(world).away = False
+    driver(world).come_back()
     assert (published(world), published(world, "node-1")) == (["dev-0", "dev-1"],) * 2
 
 
 async def test_a_driver_that_is_away_shortly_withdraws_nothing(world: World) -> None:
-    driver(world).away = True
+    driver(world).leave()
     await world.passes(20)
-    driver(world).away = False
+    driver(world).come_back()
     await world.passes(5)
-    driver(world).away = True
+    driver(world).leave()
     await world.passes(25)
     assert published(world) == ["dev-0", "dev-1"]
     await world.passes(6)
@@ -103,12 +105,12 @@ async def test_a_driver_may_be_away_from_one_node(world: World) -> None:
 async def test_a_driver_comes_back_with_other_devices(
     world: World, before: int, after: int, left: list[str]
 ) -> None:
-    driver(world).away = True
+    driver(world).leave()
     await world.passes(before)
     driver(world).publish(NODE, ["dev-1"])
     await world.passes(after)
     assert published(world) == left
-    driver(world).away = False
+    driver(world).come_back()
     pool = {"name": NODE, "generation": 2, "resourceSliceCount": 1}
     assert (published(world), slices(world)[0]["pool"]) == (["dev-1"], pool)
 
@@ -198,41 +200,36 @@ async def allocated_before_the_kubelet_starts(world: World) -> None:
     assert world.devices() == ["node-0/dev-0"]
 
 
-@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
-async def test_a_taint_keeps_the_next_claim_off_a_device(world: World, effect: str) -> None:
-    driver(world).taint(NODE, "dev-0", "xid", effect)
+@pytest.mark.parametrize("habit", [TaintsNoSchedule, TaintsNoExecute])
+async def test_a_taint_keeps_the_next_claim_off_a_device(world: World, habit: type[Habit]) -> None:
+    driver(world).take_up(habit(node=NODE))
     world.claim()
     pods(world, "p1")
     await world.passes(1)
     assert (world.devices(), slices(world)[0]["pool"]["generation"]) == (["node-0/dev-1"], 1)
-    driver(world).untaint(NODE, "dev-0", "xid")
+    driver(world).drop(habit.name)
     assert slices(world)[0]["devices"] == [{"name": "dev-0"}, {"name": "dev-1"}]
 
 
-@pytest.mark.parametrize(("effect", "left"), [("NoSchedule", 1), ("NoExecute", 0)])
+@pytest.mark.parametrize(("habit", "left"), [(TaintsNoSchedule, 1), (TaintsNoExecute, 0)])
 async def test_a_noexecute_taint_evicts_the_pods_of_the_device(
-    world: World, effect: str, left: int
+    world: World, habit: type[Habit], left: int
 ) -> None:
     world.claim()
     pods(world, "p1")
     await world.passes(1)
-    driver(world).taint(NODE, "dev-0", "xid", effect)
+    driver(world).take_up(habit())
     await world.passes(2)
     assert len(world.pods()) == left
 
 
-async def test_nobody_taints_a_device_that_is_not_there(world: World) -> None:
-    with pytest.raises(KeyError, match="no device gpu-7 on node-0"):
-        driver(world).taint(NODE, "gpu-7", "xid")
-
-
 async def test_a_driver_may_hide_the_devices_in_use(world: World) -> None:
-    driver(world).hides_used_devices = True
+    driver(world).take_up("hides-used-devices")
     world.claim()
     pods(world, "p1", "p2")
     await world.passes(1)
     assert (world.devices(), published(world)) == (["node-0/dev-0"], ["dev-1"])
-    driver(world).taint(NODE, "dev-0", "xid")
+    driver(world).take_up("taints-no-schedule")
     driver(world).publish(NODE, ["dev-0", "dev-1", "dev-2"])
     assert published(world) == ["dev-1", "dev-2"]
     for name in ("p1", "p2"):
@@ -240,12 +237,12 @@ async def test_a_driver_may_hide_the_devices_in_use(world: World) -> None:
     await world.passes(1)
     (found,) = slices(world)
     assert [each["name"] for each in found["devices"]] == ["dev-0", "dev-1", "dev-2"]
-    assert [each["key"] for each in found["devices"][0]["taints"]] == ["xid"]
+    assert [each["value"] for each in found["devices"][0]["taints"]] == ["79"]
 
 
 async def test_a_hidden_device_is_prepared_again(world: World) -> None:
     """It is not published, and still the driver has it."""
-    driver(world).hides_used_devices = True
+    driver(world).take_up("hides-used-devices")
     world.claim()
     pods(world, "p1")
     await world.passes(1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
+from kube_in_process.habits.preparing import FailsToPrepare
+from kube_in_process.habits.presence import Slow
 
 from .worlds import HOLD, PODGROUP, WORKLOAD, World
 from .worlds import world as make_world
@@ -86,7 +88,7 @@ async def test_a_claim_is_prepared_for_its_first_pod_on_a_node_and_unprepared_af
 
 
 async def test_a_call_tells_its_claim_its_node_and_its_times(world: World) -> None:
-    driver(world).prepare_seconds = 4.0
+    driver(world).take_up(Slow(prepare_seconds=4.0, unprepare_seconds=0.0))
     world.claim()
     pod(world)
     await world.passes(5)
@@ -109,7 +111,7 @@ async def test_what_is_listed_does_not_keep_a_claim_prepared(world: World) -> No
 async def test_a_claim_is_unprepared_when_its_containers_have_ended_by_themselves(
     world: World,
 ) -> None:
-    driver(world).unprepare_seconds = 5.0
+    driver(world).take_up(Slow(prepare_seconds=0.0, unprepare_seconds=5.0))
     world.claim()
     pod(
         world, restartPolicy="Never", metadata={"annotations": {"kube-in-process/run-seconds": "2"}}
@@ -123,19 +125,19 @@ async def test_a_claim_is_unprepared_when_its_containers_have_ended_by_themselve
 REFUSING: list[tuple[str, Callable[[World], None], str, list[str]]] = [
     (
         "one that wants one pod, beside a reference that is no pod",
-        lambda world: setattr(driver(world), "wants_one_pod", True),
+        lambda world: driver(world).take_up("wants-one-pod"),
         refused("driver only supports one pod per claim, got 2"),
         ["prepare: driver only supports one pod per claim, got 2", "prepare"],
     ),
     (
         "one that refuses everything",
-        lambda world: setattr(driver(world), "refuses", "no power"),
+        lambda world: driver(world).take_up(FailsToPrepare(text="no power")),
         refused("no power"),
         ["prepare: no power", "prepare"],
     ),
     (
         "one that is not there",
-        lambda world: setattr(driver(world), "away", True),
+        lambda world: driver(world).leave(),
         f"DRA driver {GPU} is not registered",
         ["prepare"],
     ),
@@ -156,8 +158,7 @@ REFUSING: list[tuple[str, Callable[[World], None], str, list[str]]] = [
 
 def mend(world: World) -> None:
     found = driver(world)
-    found.wants_one_pod, found.refuses = False, ""
-    found.come_back()
+    found.drop()
     found.publish(NODE, ["dev-0", "dev-1", "dev-2", "dev-3"])
 
 
@@ -196,7 +197,7 @@ async def held(world: World) -> None:
 
 
 async def test_a_driver_that_wants_one_pod_takes_a_list_of_that_pod(world: World) -> None:
-    driver(world).wants_one_pod = True
+    driver(world).take_up("wants-one-pod")
     await held(world)
     world.reserve()
     pod(world)
@@ -208,7 +209,7 @@ async def test_a_driver_that_wants_one_pod_takes_a_list_of_that_pod(world: World
 
 
 async def test_a_driver_judges_the_list_that_the_claim_has_at_the_next_sync(world: World) -> None:
-    driver(world).wants_one_pod = True
+    driver(world).take_up("wants-one-pod")
     await held(world)
     pod(world)
     await world.passes(STARTS)
@@ -220,7 +221,7 @@ async def test_a_driver_judges_the_list_that_the_claim_has_at_the_next_sync(worl
 
 @pytest.mark.kube_cluster(PODGROUP)
 async def test_a_driver_that_wants_one_pod_takes_no_group_for_a_pod(world: World) -> None:
-    driver(world).wants_one_pod = True
+    driver(world).take_up("wants-one-pod")
     world.claim()
     shares = [{"name": "c", "resourceClaimName": "shared"}]
     spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shares}
@@ -232,11 +233,11 @@ async def test_a_driver_that_wants_one_pod_takes_no_group_for_a_pod(world: World
 
 
 async def test_a_pod_that_somebody_labels_is_looked_at_at_once(world: World) -> None:
-    driver(world).refuses = "no power"
+    driver(world).take_up(FailsToPrepare(text="no power"))
     world.claim()
     pod(world)
     await world.passes(STARTS)
-    driver(world).refuses = ""
+    driver(world).drop("fails-to-prepare")
     world.api.patch("pods", "default", "p1", {"metadata": {"labels": {"a": "b"}}})
     await world.passes(STARTS)
     assert sandbox(world) == ("Running", "True")
@@ -262,7 +263,7 @@ async def test_a_pod_that_is_not_listed_waits_for_the_next_sync_also_when_it_is_
 
 async def test_a_kubelet_reads_the_claim_from_the_server(world: World) -> None:
     """Its own view may be late: the list that counts is that of the moment."""
-    driver(world).wants_one_pod = True
+    driver(world).take_up("wants-one-pod")
     await held(world)
     world.cluster.kubelet.views.set_lag(5.0, "resourceclaims")
     world.reserve()
@@ -272,7 +273,7 @@ async def test_a_kubelet_reads_the_claim_from_the_server(world: World) -> None:
 
 
 async def test_a_refused_pod_that_is_deleted_goes(world: World) -> None:
-    driver(world).refuses = "no power"
+    driver(world).take_up(FailsToPrepare(text="no power"))
     world.claim()
     pod(world)
     await world.passes(STARTS)
@@ -284,7 +285,7 @@ async def test_a_refused_pod_that_is_deleted_goes(world: World) -> None:
 async def test_a_pod_that_goes_while_its_devices_are_prepared_waits_for_the_answer(
     world: World,
 ) -> None:
-    driver(world).prepare_seconds = 20.0
+    driver(world).take_up(Slow(prepare_seconds=20.0, unprepare_seconds=0.0))
     world.claim()
     pod(world)
     await world.passes(5)
@@ -297,7 +298,7 @@ async def test_a_pod_that_goes_while_its_devices_are_prepared_waits_for_the_answ
 
 
 async def test_two_pods_wait_for_one_slow_prepare(world: World) -> None:
-    driver(world).prepare_seconds = 20.0
+    driver(world).take_up(Slow(prepare_seconds=20.0, unprepare_seconds=0.0))
     world.claim()
     for name in ("p1", "p2"):
         pod(world, name)
@@ -310,7 +311,7 @@ async def test_two_pods_wait_for_one_slow_prepare(world: World) -> None:
 async def test_a_pod_waits_while_its_claim_is_unprepared_for_another_one(world: World) -> None:
     await begun(world)
     world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], WORKLOAD)
-    driver(world).unprepare_seconds = 10.0
+    driver(world).take_up(Slow(prepare_seconds=0.0, unprepare_seconds=10.0))
     delete(world)
     await world.passes(1)
     pod(world, "p2")
@@ -324,13 +325,13 @@ async def test_a_pod_waits_while_its_claim_is_unprepared_for_another_one(world: 
 KEEPING: list[tuple[str, Callable[[Driver], None], Callable[[Driver], None]]] = [
     (
         "refuses",
-        lambda driver: setattr(driver, "refuses_unprepare", "the device does not answer"),
-        lambda driver: setattr(driver, "refuses_unprepare", ""),
+        lambda driver: driver.take_up("fails-to-unprepare"),
+        lambda driver: driver.drop("fails-to-unprepare"),
     ),
     (
         "is away",
-        lambda driver: setattr(driver, "away", True),
-        lambda driver: setattr(driver, "away", False),
+        lambda driver: driver.leave(),
+        lambda driver: driver.come_back(),
     ),
 ]
 
@@ -373,11 +374,11 @@ async def test_a_driver_that_is_away_unprepares_what_was_left_when_it_is_back(
     world: World,
 ) -> None:
     await begun(world)
-    driver(world).away = True
+    driver(world).leave()
     world.cluster.force_delete("default", "p1")
     await world.passes(160)
     assert (world.pods(), driver(world).prepared) == ([], [("default/shared", NODE)])
-    driver(world).away = False
+    driver(world).come_back()
     await world.passes(15)
     assert driver(world).prepared == []
 
@@ -420,7 +421,7 @@ async def test_a_reboot_ends_a_pod_that_does_not_start_again_and_its_claim_is_un
     world.claim()
     pod(world, restartPolicy="Never")
     await world.passes(STARTS)
-    driver(world).unprepare_seconds = 5.0
+    driver(world).take_up(Slow(prepare_seconds=0.0, unprepare_seconds=5.0))
     world.cluster.lose_node(NODE)
     world.cluster.reboot_node(NODE)
     await world.passes(4)
@@ -484,7 +485,7 @@ async def test_kubelets_find_what_is_left_at_moments_of_their_own() -> None:
 async def test_a_kubelet_that_found_what_is_left_asks_a_driver_once_a_minute(world: World) -> None:
     await begun(world)
     world.cluster.force_delete("default", "p1")
-    driver(world).refuses_unprepare = "the device does not answer"
+    driver(world).take_up("fails-to-unprepare")
     world.cluster.restart_kubelet(NODE, 1.0)
     await world.passes(300)
     asked = [each.asked for each in driver(world).calls[1:]]
@@ -549,8 +550,8 @@ async def test_a_pod_may_be_the_first_to_hear_that_its_claim_was_not_unprepared_
     """The claim is still prepared, so the pod starts with it."""
     await begun(world)
     world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], WORKLOAD)
-    driver(world).unprepare_seconds = 10.0
-    driver(world).refuses_unprepare = "the device does not answer"
+    driver(world).take_up(Slow(prepare_seconds=0.0, unprepare_seconds=10.0))
+    driver(world).take_up("fails-to-unprepare")
     world.cluster.force_delete("default", "p1")
     await world.passes(35)
     pod(world, "p2")
@@ -567,11 +568,11 @@ async def test_a_pod_may_be_the_first_to_hear_that_its_claim_was_not_unprepared_
 
 
 async def test_a_restarted_kubelet_looks_at_waiting_pods_at_once(world: World) -> None:
-    driver(world).refuses = "no power"
+    driver(world).take_up(FailsToPrepare(text="no power"))
     world.claim()
     pod(world)
     await world.passes(STARTS)
-    driver(world).refuses = ""
+    driver(world).drop("fails-to-prepare")
     world.cluster.restart_kubelet(NODE, 0.0)
     await world.passes(STARTS)
     assert sandbox(world) == ("Running", "True")

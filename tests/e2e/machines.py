@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from kube_in_process.real.servers.kubelet import Kubelets
 
 from claimctl_demo.documents import DocumentClient
+from tests.e2e.habits import PlayedDriver, SiteDriver
 from tests.e2e.heartbeats import beat
 from tests.e2e.watched import History
 
@@ -18,8 +19,8 @@ class Machines(Protocol):
     """The nodes of one scenario."""
 
     @property
-    def one_pod_drivers(self) -> frozenset[str]:
-        """The drivers that want one pod in a claim's list."""
+    def played(self) -> SiteDriver:
+        """The driver of the nodes' devices."""
         ...
 
     async def lose(self, node: str) -> None:
@@ -42,10 +43,9 @@ class Machines(Protocol):
 class StandIns:
     """Kubelets that are played, and that prepare no device."""
 
-    one_pod_drivers: frozenset[str] = frozenset()
-
     def __init__(self, kubelets: Kubelets) -> None:
         self._kubelets = kubelets
+        self.played = PlayedDriver(kubelets.driver)
 
     async def lose(self, node: str) -> None:
         self._kubelets.lose(node)

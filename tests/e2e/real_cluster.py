@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
+from tests.e2e.habits import SiteDriver
 from tests.e2e.harness import Stage
 from tests.e2e.machines import Machines, stand_ins
 from tests.e2e.nodes.machines import node_machines
@@ -103,6 +104,7 @@ class RealSite:
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
     patience: float = _PATIENCE
+    excused: set[str] = field(default_factory=set)
     _lag: asyncio.Task[None] | None = None
 
     @property
@@ -125,6 +127,10 @@ class RealSite:
         inner = self.controllers if ours else self.admin
         signed = Signed(inner, self.account if ours else user, self.authors)
         return Scoped(signed, self.places)
+
+    @property
+    def driver(self) -> SiteDriver:
+        return self.machines.played
 
     def drivers(self, name: str = "") -> Drivers:
         own = self.fleet.driver
@@ -212,6 +218,9 @@ class RealSite:
     async def history(self, since: int = 0) -> Iterable[Revision]:
         return await self.watched.since(since)
 
+    async def device_faults(self) -> Sequence[Any]:
+        return await self.machines.findings(self.watched)
+
     @property
     def _servers(self) -> Servers:
         if self.cluster.servers is None:
@@ -226,10 +235,11 @@ async def real_stage(cluster: RealCluster, options: ClusterOptions) -> AsyncIter
         async with stage.controllers():
             yield stage
         await site.set_lag(0.0)
-        history, drivers = await site.history(), site.machines.one_pod_drivers
+        history, driver = await site.history(), site.driver
+        late = frozenset([driver.name] if driver.has("wants-one-pod") else [])
         found = [
-            *accused(history, frozenset({site.account}), one_pod_drivers=drivers),
-            *await site.machines.findings(site.watched),
+            *accused(history, frozenset({site.account}), one_pod_drivers=late),
+            *(x for x in await site.device_faults() if x.rule not in site.excused),
         ]
         # pytest does not explain the assertions of this module
         assert not found, "\n".join(str(each) for each in found)

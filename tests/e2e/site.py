@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from kube_in_process.cluster import Cluster
+from kube_in_process.device_witness import judge_cluster
 from kube_in_process.options import Preset
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.requests import Fault
@@ -17,6 +18,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
+from tests.e2e.habits import EmbeddedDriver, SiteDriver
 from tests.support.drivers import Drivers
 
 Object = dict[str, Any]
@@ -39,6 +41,8 @@ class Site(Protocol):
     """Settings that a controller needs here in addition to the scenario's."""
     patience: float
     """Factor by which everything may take longer than on an embedded cluster."""
+    excused: set[str]
+    """The rules of the witness of devices that the scenario breaks on purpose."""
 
     @property
     def dialect(self) -> Preset:
@@ -68,8 +72,13 @@ class Site(Protocol):
         """A connection of the controller (``CONTROLLER_USER``) or of an administrator."""
         ...
 
+    @property
+    def driver(self) -> SiteDriver:
+        """The driver of the nodes' own devices, with its habits."""
+        ...
+
     def drivers(self, name: str = "") -> Drivers:
-        """The driver of the nodes' own devices, or a further one with other devices."""
+        """What the driver of the nodes' own devices writes, or a further one with other devices."""
         ...
 
     async def force_delete(self, pod: str) -> None:
@@ -118,6 +127,10 @@ class Site(Protocol):
         """Every write to the scenario's objects after a revision, oldest first."""
         ...
 
+    async def device_faults(self) -> Sequence[Any]:
+        """What the witness of devices has found, and what else nodes must not do."""
+        ...
+
 
 def accused(
     history: Iterable[Revision],
@@ -141,6 +154,7 @@ class EmbeddedSite:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.settings: dict[str, Any] = {}
+        self.excused: set[str] = set()
         self.dialect = cluster.options.preset
         self._backup = 0
         self._looked = 0
@@ -167,6 +181,10 @@ class EmbeddedSite:
             return self._cluster.transport(user, CONTROLLER_GROUPS)
         return self._cluster.transport(user, ("system:masters",))
 
+    @property
+    def driver(self) -> SiteDriver:
+        return EmbeddedDriver(self._cluster.driver(self.fleet.driver))
+
     def drivers(self, name: str = "") -> Drivers:
         client = DocumentClient(self._cluster.transport(), "driver")
         driver = self._cluster.options.driver
@@ -185,7 +203,7 @@ class EmbeddedSite:
         self._cluster.lose_node(node)
 
     async def switch_off(self, node: str) -> None:
-        self._cluster.lose_node(node)
+        self._cluster.switch_off_node(node)
 
     async def reboot(self, node: str) -> None:
         self._cluster.reboot_node(node)
@@ -220,3 +238,6 @@ class EmbeddedSite:
 
     async def history(self, since: int = 0) -> Iterable[Revision]:
         return self._cluster.history(since)
+
+    async def device_faults(self) -> Sequence[Any]:
+        return judge_cluster(self._cluster)

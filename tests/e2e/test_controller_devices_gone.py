@@ -234,7 +234,7 @@ async def test_nothing_is_given_up_while_a_slice_cannot_be_read(stage: Stage) ->
 
 @pytest.mark.parametrize("replicas", [0, 1])
 async def test_a_driver_may_hide_a_device_that_a_pod_uses(stage: Stage, replicas: int) -> None:
-    stage.embedded.driver("dra.net").wants_one_pod = True
+    stage.embedded.driver("dra.net").take_up("wants-one-pod")
     pool, device = await held(stage, name="dra.net", reason="HeldBetweenPods")
     await scaled(stage, replicas)
     await stage.quiet(10)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
+from kube_in_process.habits.preparing import FailsToPrepare
+from kube_in_process.habits.presence import Slow
 from kube_in_process.options import ClusterOptions
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
@@ -79,7 +81,7 @@ async def test_scale_to_0_and_1_keeps_the_device_and_refuses_no_pod(
     new_stage: NewStage, options: ClusterOptions
 ) -> None:
     async with new_stage(options) as stage:
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started(**KNOWN)
         await made(stage)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")
@@ -103,7 +105,7 @@ async def test_a_pod_starts_also_while_the_controller_is_away(
     """It is stopped for 30 s at a random moment between the rest and the next scale to 0."""
     async with new_stage(options) as stage:
         rng = Random(1)
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started(**KNOWN)
         await made(stage)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")
@@ -125,8 +127,9 @@ async def test_a_restart_of_the_workload_keeps_the_device(
     new_stage: NewStage, options: ClusterOptions
 ) -> None:
     async with new_stage(options) as stage:
-        driver_of(stage).wants_one_pod = True
-        await stage.started(**KNOWN)
+        driver = stage.site.driver
+        await driver.take_up("wants-one-pod")
+        await stage.started(one_pod_drivers=frozenset({driver.name}))
         await made(stage, strategy="Recreate")
         await stage.until_running(1)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")
@@ -141,14 +144,14 @@ async def test_a_restart_of_the_workload_keeps_the_device(
 
             await stage.until(replaced, "the next pod runs", within=10)
             assert await given(stage) == before
-        assert refusals(stage) == []
+        assert [call.error for call in driver.calls() if call.error] == []
 
 
 async def test_a_driver_that_nobody_knows_is_found_out_by_its_refusal(new_stage: NewStage) -> None:
     """One pod is refused beside the hold, until the hold leaves. No later pod is refused, also by
     another controller."""
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started()
         await made(stage)
         await stage.until_condition("Reserved", "True", "DriverRefusesHold", within=15)
@@ -167,7 +170,7 @@ async def test_a_driver_that_nobody_knows_is_found_out_by_its_refusal(new_stage:
 async def test_a_slow_driver_is_suspected_once_at_most(new_stage: NewStage) -> None:
     """It takes 20 s to prepare a claim, and does so beside a hold."""
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).prepare_seconds = 20.0
+        driver_of(stage).take_up(Slow(prepare_seconds=20.0))
         await stage.started()
         await made(stage)
         await stage.until_condition("Reserved", "True", "DriverRefusesHold")
@@ -199,14 +202,14 @@ async def test_a_driver_that_has_started_a_pod_beside_a_hold_is_never_suspected(
     async with new_stage(HOLD_136) as stage:
         await stage.started()
         await held_at_0(stage)
-        driver_of(stage).prepare_seconds = 1.0
+        driver_of(stage).take_up(Slow(prepare_seconds=1.0))
         await scaled_to_1(stage)
         await scale(stage, 0)
         await stage.until_listed("deployments/train")
-        driver_of(stage).refuses = "out of order"
+        driver_of(stage).take_up(FailsToPrepare(text="out of order"))
         await scale(stage, 1)
         await stage.quiet(30)
-        driver_of(stage).refuses = ""
+        driver_of(stage).drop("fails-to-prepare")
         assert await stage.condition("Reserved") == ("True", "Reserved")
         await stage.until(lambda: runs(stage), "the kubelet has tried again", within=120)
 
@@ -215,7 +218,7 @@ async def test_an_idle_claim_at_rest_and_one_whose_workload_ends_are_released(
     new_stage: NewStage,
 ) -> None:
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started(**KNOWN)
         await made(stage)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")
@@ -231,7 +234,7 @@ async def test_an_idle_claim_at_rest_and_one_whose_workload_ends_are_released(
 
 async def test_a_withdrawn_reservation_leaves_the_pod_and_no_leak(new_stage: NewStage) -> None:
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started(**KNOWN)
         await made(stage)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")
@@ -252,7 +255,7 @@ async def test_a_pod_that_cannot_reach_the_device_moves_the_claim_at_rest(
 ) -> None:
     """The scheduler does it: the list is empty."""
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).wants_one_pod = True
+        driver_of(stage).take_up("wants-one-pod")
         await stage.started(**KNOWN)
         await made(stage)
         await stage.until_condition("Reserved", "True", "HeldBetweenPods")

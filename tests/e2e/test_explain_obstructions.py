@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
+from kube_in_process.habits.preparing import FailsToPrepare
+from kube_in_process.habits.publishing import TaintsNoSchedule
 
 from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.explanation import explain
@@ -100,7 +102,9 @@ async def gone(place: DevicePlace) -> None:
 
 
 async def tainted(place: DevicePlace) -> None:
-    place.driver.taint(place.node, place.device, "example.com/broken")
+    place.driver.take_up(
+        TaintsNoSchedule(node=place.node, devices=(place.device,), key="example.com/broken")
+    )
 
 
 async def withdrawn(place: DevicePlace) -> None:
@@ -171,15 +175,15 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
 
 
 def away(place: DevicePlace) -> None:
-    place.driver.away = True
+    place.driver.leave()
 
 
 def refuses(place: DevicePlace) -> None:
-    place.driver.refuses = "the GPU has fallen off the bus"
+    place.driver.take_up(FailsToPrepare(text="the GPU has fallen off the bus"))
 
 
 def wants_one_pod(place: DevicePlace) -> None:
-    place.driver.wants_one_pod = True
+    place.driver.take_up("wants-one-pod")
 
 
 @pytest.mark.parametrize(

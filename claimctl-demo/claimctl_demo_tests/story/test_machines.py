@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kube_in_process.real.nodes.devices import NodeCall
+from kube_in_process.habits.call import Call
 
 from claimctl.commands.timeline.model import Lane, Source, Timeline
 from claimctl_demo.story.machines import with_preparations
@@ -12,15 +12,15 @@ from claimctl_demo.story.machines import with_preparations
 DEVICES = ("node-0/dev-0",)
 
 
-def call(kind: str, at: float, name: str = "team/slice", node: str = "node-0") -> NodeCall:
-    return NodeCall(kind, node, "uid", name, DEVICES, at, at)
+def call(kind: str, at: float, name: str = "team/slice", node: str = "node-0") -> Call:
+    return Call(kind, name, "uid", node, at, at, "", DEVICES)
 
 
 def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def spans(*calls: NodeCall) -> list[tuple[str, datetime, datetime | None]]:
+def spans(*calls: Call) -> list[tuple[str, datetime, datetime | None]]:
     empty = Timeline("team", "slice", at(0), at(100), (), (), Source.HISTORY)
     drawn = with_preparations(empty, calls)
     return [(each.name, each.start, each.end) for each in drawn.of(Lane.HOLDER)]

@@ -6,18 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.device_witness import DeviceFault, judge
 from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
-from kube_in_process.real.nodes.devices import FOREVER, DeviceFault, NodeCall, judge, uses_of
-from kube_in_process.real.nodes.drivers import DriverProcess, Knobs, slice_of
+from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
 
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
+from tests.e2e.habits import NodeDriver
 from tests.e2e.places import ScenarioPlaces
 from tests.e2e.watched import History
 
@@ -31,12 +32,10 @@ class NodeMachines:
 
     cluster: NodeCluster
     driver: DriverProcess
-    _ended: list[NodeCall] = field(default_factory=list)
-    """The ends of uses that no driver was asked for, because the node was switched off."""
 
     @property
-    def one_pod_drivers(self) -> frozenset[str]:
-        return frozenset([self.driver.name] if self.driver.knobs.wants_one_pod else [])
+    def played(self) -> NodeDriver:
+        return NodeDriver(self.driver)
 
     def node(self, name: str) -> RealNode:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
@@ -55,14 +54,7 @@ class NodeMachines:
             server.resume()
 
     async def switch_off(self, node: str) -> None:
-        """Switch a node off for good: what was prepared there is not in use any more."""
         self.node(node).die()
-        now = time.time()
-        self._ended += [
-            NodeCall("unprepare", node, use.claim, use.name, use.devices, now, now)
-            for use in uses_of(self.driver.calls())
-            if use.node == node and use.until == FOREVER
-        ]
 
     async def recover(self, node: str, *, rebooted: bool) -> None:
         found = self.node(node)
@@ -77,7 +69,8 @@ class NodeMachines:
         """What the witness of devices says. The calls have times of the clock on the wall."""
         shift = time.time() - asyncio.get_running_loop().time()
         history = [replace(each, at=each.at + shift) for each in await watched.since(0)]
-        return judge([*self.driver.calls(), *self._ended], history)
+        deaths = {node.name: node.deaths for node in self.cluster.nodes}
+        return judge(self.driver.calls(), history, deaths)
 
 
 @asynccontextmanager
@@ -116,7 +109,7 @@ async def node_machines(
     finally:
         if alone:
             await _put_right(cluster, documents)
-        driver.turn(Knobs())
+        driver.drop()
         if not driver.server.running:
             await asyncio.to_thread(driver.start)
         await _clear(documents, places)

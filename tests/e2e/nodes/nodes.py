@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_in_process.real.nodes.devices import NodeCall, Use, uses_of
-from kube_in_process.real.nodes.drivers import Knobs
+from kube_in_process.device_witness import Use, uses_of
+from kube_in_process.habits.call import Call
 from kube_in_process.real.nodes.pods import DEAF
 from kube_in_process.storage.store import Revision
 
@@ -23,14 +23,9 @@ def machines(stage: Stage) -> NodeMachines:
     return stage.site.machines
 
 
-def turn(stage: Stage, **knobs: Any) -> None:
-    """Let the driver be slow or fail from its next call on; without knobs, answer at once."""
-    machines(stage).driver.turn(Knobs(**knobs))
-
-
-def calls(stage: Stage, kind: str = "") -> list[NodeCall]:
-    """The calls that the driver has answered, of one kind or of both."""
-    return [each for each in machines(stage).driver.calls() if kind in ("", each.kind)]
+def calls(stage: Stage, verb: str = "") -> list[Call]:
+    """The calls that the driver has answered, of one verb or of both."""
+    return [each for each in machines(stage).driver.calls() if verb in ("", each.verb)]
 
 
 def uses(stage: Stage) -> list[Use]:
@@ -38,7 +33,7 @@ def uses(stage: Stage) -> list[Use]:
     return uses_of(calls(stage))
 
 
-async def until_called(stage: Stage, kind: str, count: int = 1, within: float = 60.0) -> NodeCall:
+async def until_called(stage: Stage, kind: str, count: int = 1, within: float = 60.0) -> Call:
     """Wait until the driver has answered so many calls of a kind; returns the last one."""
 
     async def holds() -> bool:

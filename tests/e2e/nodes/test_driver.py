@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.habits.presence import Slow
+from kube_in_process.habits.publishing import TaintsNoSchedule
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCESLICES
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import (
     calls,
     machines,
-    turn,
     until_called,
     until_unprepared,
     uses,
@@ -27,7 +28,7 @@ async def scale(stage: Stage, pods: int) -> None:
 async def test_a_claim_stays_until_a_slow_driver_has_unprepared_it(stage: Stage) -> None:
     await stage.started()
     await hold_for_deployment(stage, 1)
-    turn(stage, unprepare_seconds=6.0)
+    await stage.site.driver.take_up(Slow(prepare_seconds=0.0, unprepare_seconds=6.0))
     await stage.delete(DEPLOYMENTS, "train")
     await stage.quiet(3)
     assert await stage.allocated()
@@ -42,7 +43,7 @@ async def test_a_pod_that_goes_while_its_device_is_being_prepared_keeps_it_so_lo
     await hold_for_deployment(stage, 1)
     await scale(stage, 0)
     await until_unprepared(stage)
-    turn(stage, prepare_seconds=20.0)
+    await stage.site.driver.take_up(Slow(unprepare_seconds=0.0))
     await scale(stage, 1)
 
     async def bound() -> bool:
@@ -61,12 +62,12 @@ async def test_a_pod_that_goes_while_its_device_is_being_prepared_keeps_it_so_lo
 async def test_a_claim_stays_while_its_driver_fails_to_unprepare_it(stage: Stage) -> None:
     await stage.started()
     await hold_for_deployment(stage, 1)
-    turn(stage, unprepare_error="the device does not answer")
+    await stage.site.driver.take_up("fails-to-unprepare")
     await stage.delete(DEPLOYMENTS, "train")
     failed = await until_called(stage, "unprepare", 2)
     assert failed.error
     assert await stage.allocated()
-    turn(stage)
+    await stage.site.driver.drop()
     await stage.until_released(within=120)
 
 
@@ -89,11 +90,11 @@ async def test_a_pod_waits_for_a_driver_that_cannot_prepare_its_device(stage: St
     await scale(stage, 0)
     await until_unprepared(stage)
     before = (await stage.claim()).status.allocation
-    turn(stage, prepare_error="no power")
+    await stage.site.driver.take_up("fails-to-prepare")
     await scale(stage, 1)
     await until_called(stage, "prepare", 2)
     await stage.until_event("FailedPrepareDynamicResources")
-    turn(stage)
+    await stage.site.driver.drop()
     await stage.until_running(1)
     assert (await stage.claim()).status.allocation == before
 
@@ -106,11 +107,12 @@ async def test_a_driver_that_offers_other_devices_does_not_disturb_pods_that_run
     await hold_for_deployment(stage, 1)
     before = (await stage.claim()).status.allocation
     (pod,) = await stage.running()
-    node, driver = pod.spec.node_name, machines(stage).driver
-    driver.publish(node, ["dev-1", "dev-2"])
-    driver.taint(node, "dev-2", "example.com/broken")
+    node, driver = pod.spec.node_name, stage.site.driver
+    await driver.publish(node, ["dev-1", "dev-2"])
+    key = "example.com/broken"
+    await driver.take_up(TaintsNoSchedule(node=node, devices=("dev-2",), key=key))
     # older servers drop them, since the feature is off by default
-    taints = ["example.com/broken"] if stage.site.fleet.version >= (1, 36) else []
+    taints = [key] if stage.site.fleet.version >= (1, 36) else []
 
     async def offered() -> bool:
         found = {
@@ -122,9 +124,8 @@ async def test_a_driver_that_offers_other_devices_does_not_disturb_pods_that_run
         return found == {"dev-1": [], "dev-2": taints}
 
     await stage.until(offered, "the driver offers two devices")
-    driver.away = True
-    driver.away = False
+    await driver.restart()
     await stage.until(offered, "the driver offers them also when it is back")
     await stage.quiet(3)
     assert (await stage.claim()).status.allocation == before
-    assert [each.kind for each in calls(stage)] == ["prepare"]
+    assert [each.verb for each in calls(stage)] == ["prepare"]

@@ -15,7 +15,7 @@ from kube_in_process.real.nodes.kubelet import SYNC_FREQUENCY
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.nodes.nodes import calls, machines, make_deaf, starts, turn
+from tests.e2e.nodes.nodes import calls, machines, make_deaf, starts
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 LIVES = int(os.environ.get("LIVES", "3"))
@@ -30,7 +30,7 @@ READY_SECONDS = 3.0
 
 async def hold(stage: Stage, *, strategy: str = "RollingUpdate", deaf: bool = False) -> None:
     """Hold a claim of a driver that wants one pod, and that claimctl knows."""
-    turn(stage, wants_one_pod=True)
+    await stage.site.driver.take_up("wants-one-pod")
     await stage.started(one_pod_drivers=frozenset({stage.site.fleet.driver}))
     await create(stage, strategy=strategy, deaf=deaf)
     await stage.until_running(1)
@@ -135,7 +135,7 @@ async def test_a_rollout_with_a_surge_keeps_the_device_of_a_driver_that_wants_on
         await roll_out(stage, number)
         assert await given(stage) == before
     await unhindered(stage, "rollout with a surge")
-    assert [call.kind for call in calls(stage)] == ["prepare"]
+    assert [call.verb for call in calls(stage)] == ["prepare"]
 
 
 async def hold_unknown(stage: Stage) -> None:
@@ -149,7 +149,7 @@ async def hold_unknown(stage: Stage) -> None:
     await stage.until_condition("Reserved", "True", "Reserved")
     await scale(stage, 0)
     await stage.until_listed("deployments/train")
-    turn(stage, wants_one_pod=True)
+    await stage.site.driver.take_up("wants-one-pod")
 
 
 async def refused_until_found(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.habits.publishing import TaintsNoSchedule
 
 from claimctl.reservation.facts.devices import GONE_BESIDE_PODS_SECONDS, GONE_SECONDS
 from claimctl.wire.pods import Pod
@@ -60,7 +61,7 @@ async def withdraw(stage: Stage, given: dict[str, str]) -> None:
     """Let the driver offer a device no more."""
     node = given["pool"]
     left = [each for each in await offers(stage, node) or () if each != given["device"]]
-    machines(stage).driver.publish(node, left)
+    await stage.site.driver.publish(node, left)
 
     async def withdrawn() -> bool:
         return await offers(stage, node) == left
@@ -99,7 +100,9 @@ async def test_a_workload_at_scale_0_gets_another_device_than_one_that_is_lost(
         return
     (broken,) = await devices_of(stage, "train")
     await scale(stage, "train", 0)
-    machines(stage).driver.taint(broken["pool"], broken["device"], "example.com/broken")
+    await stage.site.driver.take_up(
+        TaintsNoSchedule(node=broken["pool"], devices=(broken["device"],))
+    )
     begin = stage.clock.monotonic()
     await stage.until_released("train")
     print(f"released {stage.clock.monotonic() - begin:.2f} s after the driver's taint")
@@ -137,7 +140,7 @@ async def test_a_restart_of_a_kubelet_and_its_driver_costs_no_device(stage: Stag
 
     The driver comes back so late that a device would count as lost if its pool were complete.
     """
-    driver, node = machines(stage).driver, machines(stage).cluster.nodes[0]
+    driver, node = stage.site.driver, machines(stage).cluster.nodes[0]
     await hold(stage, "train", "rest", node=node.name)
     await scale(stage, "rest", 0)
     before = [(await stage.claim(name)).status for name in ("train", "rest")]
@@ -149,13 +152,13 @@ async def test_a_restart_of_a_kubelet_and_its_driver_costs_no_device(stage: Stag
         return not await away()
 
     node.kill_kubelet()
-    driver.away = True
+    await driver.leave()
     node.start_kubelet()
     await stage.until(away, "the slice is gone")
     begin = stage.clock.monotonic()
     await stage.quiet(2 * GONE_SECONDS)
     assert await away()
-    driver.away = False
+    await driver.come_back()
     await stage.until(back, "the slice is back")
     print(f"the slice was away for {stage.clock.monotonic() - begin:.1f} s")
     await stage.quiet(2)

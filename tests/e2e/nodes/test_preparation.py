@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.habits.presence import Slow
 
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
 from claimctl_reschedule.plan.plan import PodRef
 from claimctl_reschedule.run.evicting import post_eviction
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.nodes.nodes import calls, turn, until_called, until_unprepared, uses
+from tests.e2e.nodes.nodes import calls, until_called, until_unprepared, uses
 from tests.e2e.scenes import hold_for_deployment
 from tests.support.tutorial import PAGE
 
@@ -96,7 +97,7 @@ async def test_a_pod_that_does_nothing_keeps_the_device_prepared(stage: Stage) -
     await stage.until_running(2)
     await stage.until_condition("Reserved", "True", "Reserved")
     asked = calls(stage)
-    turn(stage, prepare_seconds=20.0)
+    await stage.site.driver.take_up(Slow(unprepare_seconds=0.0))
     first = await trainers(stage)
 
     async def another() -> bool:

@@ -1,51 +1,39 @@
 """A DRA driver, as kubelets and tests see it.
 
-A test changes its habits at run time: ``cluster.driver("dra.net").wants_one_pod = True``. The
-refusals are those of drivers that were tried beside real kubelets.
+A test gives it habits at run time: ``cluster.driver("dra.net").take_up("wants-one-pod")``. What
+they do is said once for all drivers, in ``kube_in_process.habits``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
 from kube_in_process.components.drivers.slices import Slices
 from kube_in_process.components.objects import name, namespace, uid
-from kube_in_process.components.pods import allocation_of, is_pod, reserved_for
+from kube_in_process.components.pods import allocation_of
+from kube_in_process.habits import deciding
+from kube_in_process.habits.call import Call
+from kube_in_process.habits.habit import (
+    PREPARE,
+    UNPREPARE,
+    Checkpointed,
+    Habit,
+    Situation,
+    Stage,
+)
+from kube_in_process.habits.presence import Away
+from kube_in_process.habits.registry import habit as habit_of
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Context
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import MASTERS, Actor
 
-PREPARE, UNPREPARE = "prepare", "unprepare"
 WITHDRAWN_AFTER = 30.0
 """Seconds after which a kubelet deletes the slices of a driver that is away."""
 
 Answer = Generator[float, None, str]
 """A call: it yields seconds to wait for, and returns the error, or ''."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a kubelet that a driver has answered.
-
-    Args:
-        verb: 'prepare' (NodePrepareResources) or 'unprepare' (NodeUnprepareResources).
-        claim: namespace/name.
-        uid: the UID of the claim.
-        node: the node of the kubelet.
-        asked: when the kubelet called, in seconds of the cluster's clock.
-        time: when the driver answered.
-        error: the text of the refusal, or ''.
-    """
-
-    verb: str
-    claim: str
-    uid: str
-    node: str
-    asked: float
-    time: float
-    error: str = ""
 
 
 class Driver:
@@ -55,23 +43,15 @@ class Driver:
     is away.
     """
 
-    wants_one_pod: bool = False
-    """It refuses a claim unless ``status.reservedFor`` has one entry and that is a pod."""
-    hides_used_devices: bool = False
-    """It takes the devices of a claim out of its slices while the claim is prepared."""
-    prepare_seconds: float = 0.0
-    """How long a prepare takes."""
-    unprepare_seconds: float = 0.0
-    """How long an unprepare takes."""
-    refuses: str = ""
-    """It refuses every prepare with this text; '' means that it does not."""
-    refuses_unprepare: str = ""
-    """It refuses every unprepare with this text; '' means that it does not."""
-
     def __init__(self, name: str, context: Context, left: Callable[[str, str], None]) -> None:
         """``left`` is called with the driver's name and a node (or '') when it goes away."""
         self.name = name
         self.calls: list[Call] = []
+        self.habits: tuple[Habit, ...] = ()
+        """What it does that a driver need not do; see ``take_up`` and ``drop``."""
+        self.abandoned: list[tuple[str, str]] = []
+        """What it has set up and does not know any more: each claim as namespace/name, with its
+        node."""
         api = ApiFor(
             context.api, Actor(f"system:serviceaccount:kube-system:{name}", (MASTERS,), name)
         )
@@ -80,47 +60,95 @@ class Driver:
         self._left = left
         self._away: dict[str, float] = {}
         """By node, or '' for all nodes: since when it is away."""
-        self._prepared: dict[tuple[str, str], Object] = {}
+        self._checkpoints: defaultdict[str, dict[str, Checkpointed]] = defaultdict(dict)
+        """By node and UID of a claim."""
+        self._boots: defaultdict[str, int] = defaultdict(int)
+        self._offered: dict[str, list[Object]] = {}
+        """By node: the devices that it would publish without its habits, where they matter."""
 
     @property
     def prepared(self) -> list[tuple[str, str]]:
         """What is prepared now: each claim as namespace/name, with its node."""
-        return [(_shown(claim), node) for (node, _), claim in self._prepared.items()]
+        return [
+            (_shown(entry.claim), node)
+            for node, checkpoint in self._checkpoints.items()
+            for entry in checkpoint.values()
+            if entry.stage is Stage.COMPLETED and entry.boot == self._boot(node)
+        ]
+
+    # Habits
+
+    def take_up(self, *habits: Habit | str) -> None:
+        """Have these habits from now on; one that is only named has its usual values."""
+        for each in habits:
+            new = habit_of(each) if isinstance(each, str) else each
+            self._change(deciding.taken_up(self.habits, new), new)
+
+    def drop(self, *names: str, node: str = "") -> None:
+        """Have these habits no more, on one node or anywhere; without names, have none."""
+        left = deciding.dropped(self.habits, names, node)
+        gone = [each for each in self.habits if each not in left]
+        for each in gone:
+            self._change(tuple(x for x in self.habits if x != each), each)
+
+    def has(self, name: str) -> bool:
+        """Whether it has a habit of this name, on any node."""
+        return any(each.name == name for each in self.habits)
+
+    def _change(self, habits: tuple[Habit, ...], changed: Habit) -> None:
+        self.habits = habits
+        nodes = [changed.node] if changed.node else self._slices.nodes()
+        if changed.publishes:
+            for node in nodes:
+                self._offer(node)
+        if not changed.is_there():
+            self._moved(changed.node)
+
+    def _on(self, node: str) -> deciding.Habits:
+        return deciding.on_node(self.habits, node)
 
     # Being there
 
-    @property
-    def away(self) -> bool:
-        """Whether it is away from all nodes, so that no kubelet has it registered.
+    def leave(self, node: str = "") -> None:
+        """Go away from one node, or from all.
 
         Prepare and unprepare fail meanwhile. After 30 s its slices are withdrawn; when it is back,
         it publishes them again.
         """
-        return "" in self._away
-
-    @away.setter
-    def away(self, away: bool) -> None:
-        if away:
-            self.leave()
-        else:
-            self.come_back()
-
-    def leave(self, node: str = "") -> None:
-        """Go away from one node, or from all."""
-        if node not in self._away:
-            self._away[node] = self._context.clock.monotonic()
-            self._left(self.name, node)
+        self.take_up(Away(node=node))
 
     def come_back(self, node: str = "") -> None:
-        """Be there again, on one node that it had left, or on all nodes."""
-        for each in [node] if node else list(self._away):
-            self._away.pop(each, None)
-        for each in [node] if node else self._slices.nodes():
-            self.publish_again(each)
+        """Be there again, on one node that it had left, or on all nodes. It has been restarted."""
+        self.drop(Away.name, node=node)
+
+    def restart(self, node: str = "") -> None:
+        """Be restarted on one node, or on all: it reads its checkpoint anew."""
+        claims = {uid(each): each for each in self._context.views["resourceclaims"].items()}
+        for each in [node] if node else list(self._checkpoints):
+            old = self._checkpoints[each]
+            new = deciding.restarted(self._on(each), old, claims)
+            self._checkpoints[each] = new
+            self.abandoned += [
+                (_shown(entry.claim), each)
+                for key, entry in old.items()
+                if key not in new and entry.stage is Stage.COMPLETED
+            ]
+
+    def _moved(self, node: str) -> None:
+        """It has gone away, or come back; ``node`` is '' for all nodes."""
+        gone = any(not each.is_there() and each.node == node for each in self.habits)
+        if gone and node not in self._away:
+            self._away[node] = self._context.clock.monotonic()
+            self._left(self.name, node)
+        elif not gone and node in self._away:
+            del self._away[node]
+            self.restart(node)
+            for each in [node] if node else self._slices.nodes():
+                self.publish_again(each)
 
     def is_registered(self, node: str) -> bool:
         """Whether the node's kubelet can call it."""
-        return "" not in self._away and node not in self._away
+        return deciding.is_there(self._on(node))
 
     def overdue(self, node: str) -> float:
         """Seconds until the slices of a node (or of all nodes: '') are withdrawn.
@@ -140,11 +168,16 @@ class Driver:
         A device that is only named keeps the body that it has. A driver that is away publishes them
         when it is back.
         """
-        known = {each["name"]: each for each in self._slices.devices(node)}
+        now = self._offered[node] if node in self._offered else self._slices.devices(node)
+        known = {each["name"]: each for each in now}
         bodies = [
             known.get(each, {"name": each}) if isinstance(each, str) else each for each in devices
         ]
-        self._slices.replace(node, bodies)
+        if node in self._offered:
+            self._offered[node] = bodies
+        used = self._used(node)
+        here = self._on(node)
+        self._slices.replace(node, deciding.has(here, bodies), deciding.shows(here, bodies, used))
         self.publish_again(node)
 
     def withdraw(self, node: str) -> None:
@@ -161,73 +194,113 @@ class Driver:
         for each in [node] if node else self._slices.nodes():
             self._slices.withdraw(each)
 
-    def taint(self, node: str, device: str, key: str, effect: str = "NoSchedule") -> None:
-        """Add a taint to a device in its slice. ``effect``: None, NoSchedule or NoExecute."""
+    def _offer(self, node: str) -> None:
+        """Publish what the habits make of the node's devices, if that is something else now."""
+        here = self._on(node)
+        if node not in self._offered:
+            self._offered[node] = self._slices.look(node)
+        bodies = self._offered[node]
+        known, shown = deciding.has(here, bodies), deciding.shows(here, bodies, self._used(node))
+        if self._slices.knows(node, known):
+            self._slices.edit(node, shown)
+        else:
+            self._slices.replace(node, known, shown)
+            self.publish_again(node)
+        if not any(each.publishes for each in here):
+            del self._offered[node]
 
-        def tainted(body: Object) -> Object:
-            return {**body, "taints": [*_taints(body, key), {"key": key, "effect": effect}]}
+    def _used(self, node: str) -> set[str]:
+        """The names of the devices that are prepared on a node."""
+        return {
+            result["device"]
+            for entry in self._checkpoints[node].values()
+            if entry.stage is Stage.COMPLETED
+            for result in self._results(entry.claim)
+        }
 
-        self._slices.change(node, device, tainted)
-
-    def untaint(self, node: str, device: str, key: str) -> None:
-        """Remove the taints with a key from a device."""
-
-        def freed(body: Object) -> Object:
-            left = _taints(body, key)
-            kept = {name: each for name, each in body.items() if name != "taints"}
-            return {**kept, "taints": left} if left else kept
-
-        self._slices.change(node, device, freed)
+    def _lacking(self, claim: Object, node: str) -> str:
+        """A device of the claim that the driver does not have, or ''."""
+        offered = self._offered.get(node)
+        for result in self._results(claim):
+            device = str(result["device"])
+            if offered is None:
+                gone = self._slices.lacks(result["pool"], device)
+            else:
+                known = deciding.has(self._on(node), offered)
+                gone = device not in {each["name"] for each in known}
+            if gone:
+                return device
+        return ""
 
     # Calls of kubelets
 
     def prepare(self, claim: Object, node: str) -> Answer:
         """NodePrepareResources for one claim, as the API server has it now."""
-        error = self._refusal(claim)
-        yield from self._answer(PREPARE, claim, node, self.prepare_seconds, error)
-        if not error:
-            self._prepared[node, uid(claim)] = claim
-            if self.hides_used_devices:
-                for result in self._results(claim):
-                    self._slices.hide(result["pool"], result["device"])
-        return error
+        reply = deciding.prepared(
+            self._on(node), self._situation(claim, node), self._lacking(claim, node)
+        )
+        yield from self._answer(PREPARE, claim, node, reply.error)
+        self._note(claim, node, reply)
+        return reply.error
 
     def unprepare(self, claim: Object, node: str) -> Answer:
         """NodeUnprepareResources for one claim, as it was prepared."""
-        error = self.refuses_unprepare
-        yield from self._answer(UNPREPARE, claim, node, self.unprepare_seconds, error)
-        if not error:
-            self._prepared.pop((node, uid(claim)), None)
-            for result in self._results(claim):
-                self._slices.show(result["pool"], result["device"])
-        return error
+        reply = deciding.unprepared(self._on(node), self._situation(claim, node))
+        yield from self._answer(UNPREPARE, claim, node, reply.error)
+        self._note(claim, node, reply)
+        return reply.error
+
+    def refuses_container(self, claim: Object, node: str, pod: str, pods: Collection[str]) -> str:
+        """Why no container of a pod (UID) may be created beside those of other pods, or ''."""
+        return deciding.container_refusal(self._on(node), claim, pod, pods)
 
     def boot(self, node: str) -> None:
         """A node was rebooted: nothing is prepared there."""
-        for key in [each for each in self._prepared if each[0] == node]:
-            del self._prepared[key]
+        self._boots[node] += 1
+        self._checkpoints[node] = deciding.rebooted(self._on(node), self._checkpoints[node])
+        self.abandoned = [each for each in self.abandoned if each[1] != node]
 
-    def _refusal(self, claim: Object) -> str:
-        if self.refuses:
-            return self.refuses
-        listed = reserved_for(claim)
-        if self.wants_one_pod and len(listed) != 1:
-            return f"driver only supports one pod per claim, got {len(listed)}"
-        if self.wants_one_pod and not is_pod(listed[0]):
-            return f"driver only supports Pods, unsupported reference {listed[0]['resource']}"
-        for result in self._results(claim):
-            if self._slices.lacks(result["pool"], result["device"]):
-                return f"prepare failed: requested device is not allocatable: {result['device']}"
-        return ""
+    def _situation(self, claim: Object, node: str) -> Situation:
+        now = self._context.clock.monotonic()
+        return Situation(claim, self._checkpoints[node], now, self._boot(node))
 
-    def _answer(
-        self, verb: str, claim: Object, node: str, seconds: float, error: str
-    ) -> Iterator[float]:
+    def _boot(self, node: str) -> str:
+        return str(self._boots[node])
+
+    def _answer(self, verb: str, claim: Object, node: str, error: str) -> Iterator[float]:
         asked = self._context.clock.monotonic()
+        seconds = deciding.seconds(self._on(node), verb)
         if seconds > 0:
             yield seconds
         answered = self._context.clock.monotonic()
-        self.calls.append(Call(verb, _shown(claim), uid(claim), node, asked, answered, error))
+        prepared = verb == PREPARE and not error
+        devices = [f"{x['pool']}/{x['device']}" for x in self._results(claim) if prepared]
+        version = int(claim["metadata"]["resourceVersion"]) if verb == PREPARE else 0
+        self.calls.append(
+            Call(
+                verb,
+                _shown(claim),
+                uid(claim),
+                node,
+                asked,
+                answered,
+                error,
+                tuple(devices),
+                version,
+            )
+        )
+
+    def _note(self, claim: Object, node: str, reply: deciding.Reply) -> None:
+        """Remember the claim as the reply says, and publish what follows from that."""
+        checkpoint = self._checkpoints[node]
+        checkpoint.pop(uid(claim), None)
+        if reply.entry is not None:
+            checkpoint[uid(claim)] = reply.entry
+            if reply.entry.stage is Stage.COMPLETED:
+                held = (_shown(claim), node)
+                self.abandoned = [each for each in self.abandoned if each != held]
+        if any(each.publishes for each in self._on(node)):
+            self._offer(node)
 
     def _results(self, claim: Object) -> list[Object]:
         results = ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
@@ -249,8 +322,3 @@ class Drivers(dict[str, Driver]):
 
 def _shown(claim: Object) -> str:
     return f"{namespace(claim)}/{name(claim)}"
-
-
-def _taints(body: Object, but: str) -> list[Object]:
-    """The taints of a device, without those of one key."""
-    return [each for each in body.get("taints") or () if each["key"] != but]

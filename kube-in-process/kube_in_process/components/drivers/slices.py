@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from kube_in_process.components.objects import name
 from kube_in_process.objects import Object
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.runtime.views import View
-
-Change = Callable[[Object], Object]
-"""From the body of a device to its new body."""
 
 MOST_DEVICES = 64
 """The most devices of a slice that may have taints (a limit of the API server)."""
@@ -37,8 +34,8 @@ class Slices:
         self._view = view
         self._kept: dict[str, Object] = {}
         """By name: slices that the driver publishes when it can."""
-        self._hidden: dict[tuple[str, str], tuple[str, int, Object]] = {}
-        """By pool and device: the slice from which it was taken, its place there, and its body."""
+        self._homes: dict[str, dict[str, str]] = {}
+        """By node and device: the slice of the device, also while it is hidden."""
         view.index("driver and node", node_of)
         view.index("driver and pool", pool_of)
 
@@ -48,7 +45,7 @@ class Slices:
         known |= {
             key: each for key, each in self._kept.items() if each["spec"]["pool"]["name"] == pool
         }
-        if not known or (pool, device) in self._hidden:
+        if not known:
             return False
         newest = max(each["spec"]["pool"]["generation"] for each in known.values())
         return not any(
@@ -58,11 +55,8 @@ class Slices:
         )
 
     def devices(self, node: str) -> list[Object]:
-        """The devices that the driver offers on a node, the hidden ones last."""
-        slices = self._of(node)
-        pools = {each["spec"]["pool"]["name"] for each in slices}
-        hidden = [body for (pool, _), (*_, body) in self._hidden.items() if pool in pools]
-        return [device for each in slices for device in each["spec"].get("devices") or ()] + hidden
+        """The devices that the driver offers on a node."""
+        return [body for each in self._of(node) for body in each["spec"].get("devices") or ()]
 
     def nodes(self) -> list[str]:
         """The nodes for which the driver has slices, published or not."""
@@ -72,8 +66,13 @@ class Slices:
 
     # Publishing
 
-    def replace(self, node: str, devices: Sequence[Object]) -> None:
-        """Make a new generation of the node's pool. It is published with ``publish``."""
+    def replace(self, node: str, devices: Sequence[Object], shown: Sequence[Object]) -> None:
+        """Make a new generation of the node's pool. It is published with ``publish``.
+
+        Args:
+            devices: all devices of the pool.
+            shown: those of them that are published, as they are published.
+        """
         old = self._of(node)
         unknown: Object = {
             "driver": self._driver,
@@ -82,10 +81,10 @@ class Slices:
         }
         head = old[0]["spec"] if old else unknown
         pool = head["pool"]
-        shown = self._without_hidden(pool["name"], devices)
         parts = [
-            shown[first : first + MOST_DEVICES] for first in range(0, len(shown), MOST_DEVICES)
+            devices[first : first + MOST_DEVICES] for first in range(0, len(devices), MOST_DEVICES)
         ] or [[]]
+        bodies = {each["name"]: each for each in shown}
         newer = {
             "name": pool["name"],
             "generation": pool["generation"] + 1,
@@ -93,10 +92,13 @@ class Slices:
         }
         for each in old:
             self._kept.pop(name(each), None)
+        homes = self._homes[node] = {}
         for number, part in enumerate(parts):
             plain = f"{node}-{self._driver}" + (f"-{number}" if number else "")
             named = name(old[number]) if number < len(old) else plain
-            spec = {**head, "pool": newer, "devices": part}
+            homes.update({each["name"]: named for each in part})
+            here = [bodies[each["name"]] for each in part if each["name"] in bodies]
+            spec = {**head, "pool": newer, "devices": here}
             self._kept[named] = {"metadata": {"name": named}, "spec": spec}
 
     def publish(self, node: str) -> None:
@@ -126,51 +128,28 @@ class Slices:
                 }
             self._api.delete("resourceslices", "", name(each))
 
-    # Single devices
+    # Devices in place
 
-    def change(self, node: str, device: str, change: Change) -> None:
-        """Change the body of one device, in the same generation. Raises KeyError."""
+    def look(self, node: str) -> list[Object]:
+        """The devices that are offered on a node; from now on, their slices are known."""
+        self._homes[node] = {
+            body["name"]: name(each)
+            for each in self._of(node)
+            for body in each["spec"].get("devices") or ()
+        }
+        return self.devices(node)
+
+    def knows(self, node: str, devices: Sequence[Object]) -> bool:
+        """Whether these are all the devices of the node's pool, the hidden ones included."""
+        return set(self._homes[node]) == {each["name"] for each in devices}
+
+    def edit(self, node: str, shown: Sequence[Object]) -> None:
+        """Publish these devices of the pool, and no other ones, in the same generation."""
+        homes = self._homes[node]
         for each in self._of(node):
-            if _has(each, device):
-                bodies = each["spec"]["devices"]
-                self._write(each, [change(x) if x["name"] == device else x for x in bodies])
-                return
-        pools = {each["spec"]["pool"]["name"] for each in self._of(node)}
-        for pool in pools:
-            if (pool, device) in self._hidden:
-                plain, place, body = self._hidden[pool, device]
-                self._hidden[pool, device] = (plain, place, change(body))
-                return
-        raise KeyError(f"{self._driver} has no device {device} on {node}")
-
-    def hide(self, pool: str, device: str) -> None:
-        """Take a device out of its slice."""
-        for each in self._of_pool(pool):
-            if _has(each, device):
-                bodies = list(each["spec"]["devices"])
-                place = next(i for i, body in enumerate(bodies) if body["name"] == device)
-                self._hidden[pool, device] = (name(each), place, bodies.pop(place))
+            bodies = [body for body in shown if homes[body["name"]] == name(each)]
+            if bodies != (each["spec"].get("devices") or []):
                 self._write(each, bodies)
-                return
-
-    def show(self, pool: str, device: str) -> None:
-        """Put a hidden device back."""
-        plain, place, body = self._hidden.pop((pool, device), ("", 0, {}))
-        slices = list(self._of_pool(pool))
-        if not plain or not slices:
-            return
-        home = next((each for each in slices if name(each) == plain), slices[0])
-        bodies = list(home["spec"].get("devices") or ())
-        bodies.insert(place, body)
-        self._write(home, bodies)
-
-    def _without_hidden(self, pool: str, devices: Sequence[Object]) -> list[Object]:
-        offered = {each["name"]: each for each in devices}
-        for key in [each for each in self._hidden if each[0] == pool]:
-            plain, place, _ = self._hidden.pop(key)
-            if key[1] in offered:
-                self._hidden[key] = (plain, place, offered.pop(key[1]))
-        return list(offered.values())
 
     def _write(self, resource_slice: Object, devices: list[Object]) -> None:
         changed = {**resource_slice, "spec": {**resource_slice["spec"], "devices": devices}}
@@ -190,11 +169,6 @@ class Slices:
     def _of(self, node: str) -> list[Object]:
         kept = [each for each in self._kept.values() if _is_on(each, node)]
         return kept or list(self._live(node))
-
-    def _of_pool(self, pool: str) -> Iterator[Object]:
-        yield from (x for x in self._kept.values() if x["spec"]["pool"]["name"] == pool)
-        live = self._view.by("driver and pool", self._key(pool))
-        yield from (each for each in live if name(each) not in self._kept)
 
 
 def _has(resource_slice: Object, device: str) -> bool:

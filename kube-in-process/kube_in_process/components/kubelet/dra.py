@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kube_in_process.components.drivers.driver import PREPARE, UNPREPARE, Answer, Drivers
+from kube_in_process.components.drivers.driver import Answer, Drivers
 from kube_in_process.components.objects import name, namespace, uid
 from kube_in_process.components.pods import (
     PodClaim,
@@ -20,6 +20,7 @@ from kube_in_process.components.pods import (
     pod_claims,
     reserved_for,
 )
+from kube_in_process.habits.habit import PREPARE, UNPREPARE
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Context
 
@@ -29,6 +30,10 @@ TICK = 1e-6
 
 class PrepareFailed(Exception):
     """The devices of a pod cannot be prepared now. The text is the kubelet's."""
+
+
+class ContainerRefused(Exception):
+    """A driver lets no container of a pod be created now."""
 
 
 class UnprepareFailed(Exception):
@@ -54,6 +59,8 @@ class ClaimInfo:
     """As it was when its devices were prepared."""
     pods: dict[str, None] = field(default_factory=dict)
     """UIDs of the pods that use it."""
+    containers: dict[str, None] = field(default_factory=dict)
+    """UIDs of the pods whose containers were created with it."""
     is_prepared: bool = False
     call: _Call | None = None
 
@@ -79,6 +86,10 @@ class DraManager:
         self._read = read
         self._infos: dict[tuple[str, str], ClaimInfo] = {}
         self._of_pods: dict[str, dict[tuple[str, str], ClaimInfo]] = {}
+        self.joins_unprepares = False
+        """Whether a pod starts at once that comes while its claim is being unprepared for the last
+        other one: a fault of kubelets before 1.37 (kubernetes#140527). No driver is asked for it,
+        and then its devices are unprepared."""
 
     def uses(self, pod: str) -> bool:
         """Whether a pod (UID) uses a claim on its node."""
@@ -89,6 +100,7 @@ class DraManager:
         for info in self._infos.values():
             if info.node == node:
                 info.is_prepared, info.call = False, None
+                info.containers.clear()
         for driver in self._drivers.values():
             driver.boot(node)
 
@@ -102,6 +114,7 @@ class DraManager:
 
         Raises:
             PrepareFailed: a claim or a driver does not allow it.
+            ContainerRefused: the claims are prepared, and a driver allows no container.
         """
         for info in self._mine(uid(pod)):
             wait = self._advance(info)
@@ -117,10 +130,23 @@ class DraManager:
             if not info.is_prepared and info.call is None:
                 info.claim = claim
                 self._begin(info, PREPARE)
-            wait = self._advance(info)
+            wait = 0.0 if _is_unpreparing(info) else self._advance(info)
             if wait:
                 return wait
+        self._create_containers(infos, uid(pod))
         return 0.0
+
+    def _create_containers(self, infos: list[ClaimInfo], pod: str) -> None:
+        """Create the containers of a pod, unless a driver refuses it."""
+        for info in infos:
+            others = [each for each in info.containers if each != pod]
+            for each in drivers_of(info.claim):
+                driver = self._drivers[each]
+                error = driver.refuses_container(info.claim, info.node, pod, others)
+                if error:
+                    raise ContainerRefused(error)
+        for info in infos:
+            info.containers[pod] = None
 
     def _checked(self, pod: Object, wanted: PodClaim) -> Object:
         """The claim, read live. Raises PrepareFailed if the pod may not use it."""
@@ -155,7 +181,7 @@ class DraManager:
 
     def _let_go(self, info: ClaimInfo | None) -> float:
         """Wait while a claim is being unprepared for another pod."""
-        if info is None or info.call is None or info.call.verb != UNPREPARE:
+        if info is None or not _is_unpreparing(info) or self.joins_unprepares:
             return 0.0
         try:
             return self._advance(info)
@@ -196,6 +222,7 @@ class DraManager:
             UnprepareFailed: a driver is away or refuses it.
         """
         for info in self._mine(pod):
+            info.containers.pop(pod, None)
             wait = self._finished(info)
             if wait:
                 return wait
@@ -269,6 +296,10 @@ class DraManager:
         del self._infos[info.key]
         for pod in list(info.pods):
             self._drop(info, pod)
+
+
+def _is_unpreparing(info: ClaimInfo) -> bool:
+    return info.call is not None and info.call.verb == UNPREPARE
 
 
 def drivers_of(claim: Object) -> Iterator[str]:

@@ -13,7 +13,13 @@ from random import Random
 
 from kube_in_process.components.drivers.driver import WITHDRAWN_AFTER, Drivers
 from kube_in_process.components.kubelet.admission import Admission
-from kube_in_process.components.kubelet.dra import TICK, DraManager, PrepareFailed, UnprepareFailed
+from kube_in_process.components.kubelet.dra import (
+    TICK,
+    ContainerRefused,
+    DraManager,
+    PrepareFailed,
+    UnprepareFailed,
+)
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
     RETRY_SECONDS,
@@ -59,6 +65,7 @@ EXIT_CODE = "kube-in-process/exit-code"
 PREPARE_FAILS = "kube-in-process/prepare-fails"
 """On a Node: the error with which its driver fails to prepare devices."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
+CREATE_FAILED = "Failed"
 SYNC = (60.0, 90.0)
 """Seconds until a kubelet looks again at a pod whose devices could not be prepared: least, most."""
 BACKOFF = (10.0, 15.0)
@@ -103,6 +110,8 @@ class Kubelet(Component[Task]):
     def __init__(self, context: Context) -> None:
         self.lost: dict[str, None] = {}
         """Nodes that are cut off or have no kubelet: nobody starts, stops or reports anything."""
+        self.deaths: dict[str, list[float]] = {}
+        """By node: when it lost power, in seconds of the clock. Its containers were gone then."""
         self._restarts: dict[str, int] = {}
         self._waiting: dict[str, set[str]] = {}
         """By node: the pods (UIDs) whose resize waits for room."""
@@ -121,9 +130,17 @@ class Kubelet(Component[Task]):
         self.views["pods"].subscribe(self._pod_changed)
         self.views["nodes"].subscribe(self._node_changed)
 
+    def join_unprepares(self, *, joins: bool) -> None:
+        """Give the kubelets a fault (``DraManager.joins_unprepares``), or take it away."""
+        self._dra.joins_unprepares = joins
+
     def lose(self, node: str) -> None:
         """Cut the node off or end its kubelet: its containers run on, and nobody reports them."""
         self.lost[node] = None
+
+    def die(self, node: str) -> None:
+        """The node has no power: its containers are gone at once."""
+        self.deaths.setdefault(node, []).append(self.context.clock.monotonic())
 
     def recover(self, node: str) -> None:
         """Connect the node again. Its kubelet ran on, and hears now which pods are deleted."""
@@ -146,6 +163,7 @@ class Kubelet(Component[Task]):
         self.lost.pop(node, None)
         if rebooted:
             self._dra.boot(node)
+            self.die(node)
         found_after = self._rng.uniform(0, RECONCILE)
         for gone, vanished in self._vanished_on(node):
             vanished.is_known = False
@@ -317,6 +335,10 @@ class Kubelet(Component[Task]):
             text = f"Failed to prepare dynamic resources: prepare dynamic resources: {refusal}"
             self.event(pod, "Warning", PREPARE_FAILED, text)
             wait = self._rng.uniform(*SYNC)
+        except ContainerRefused as refusal:
+            text = f"Error: failed to create containerd container: {refusal}"
+            self.event(pod, "Warning", CREATE_FAILED, text)
+            wait = self._rng.uniform(*BACKOFF)
         if wait:
             self.queue.add_after((task, *key_of(pod)), wait)
             if not waits_for_sandbox(pod):

@@ -6,33 +6,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kube_in_process.real.nodes.devices import NodeCall
+from kube_in_process.habits import deciding, registry
+from kube_in_process.habits.call import Call
+from kube_in_process.habits.habit import Habit, NotPlayed, Stage
+from kube_in_process.habits.presence import Away
 from kube_in_process.real.servers.files import Files
 from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import CannotStart
 
 _READY_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    """What the driver does with each call: how long it takes, and the error that it answers.
-
-    ``wants_one_pod``: it refuses a claim unless the claim's list, as the API server has it at that
-    moment, has one entry, and that is a pod.
-    """
-
-    prepare_seconds: float = 0.0
-    unprepare_seconds: float = 0.0
-    prepare_error: str = ""
-    unprepare_error: str = ""
-    wants_one_pod: bool = False
 
 
 @dataclass(slots=True)
@@ -52,13 +40,14 @@ class DriverProcess:
     slices: Mapping[str, Mapping[str, Any]]
     home: Path
     server: ServerProcess = field(init=False)
-    knobs: Knobs = field(default_factory=Knobs, init=False)
+    habits: tuple[Habit, ...] = field(default=(), init=False)
+    """What it does that a driver need not do; see ``take_up`` and ``drop``."""
 
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True)
         for node in self.roots:
             self._offer(node, self.slices[node])
-        settings, calls, knobs = (self.home / each for each in ("settings", "calls", "knobs"))
+        settings, calls = self.home / "settings", self.home / "calls"
         access = self.files.access
         written = {
             "name": self.name,
@@ -73,11 +62,12 @@ class DriverProcess:
                 for node, root in self.roots.items()
             ],
             "calls": str(calls),
-            "knobs": str(knobs),
+            "habits": str(self.home / "habits"),
+            "checkpoint": str(self.home / "checkpoint"),
         }
         settings.write_text(json.dumps(written))
         calls.touch()
-        self.turn(self.knobs)
+        _write(self.home / "habits", [])
         command = (sys.executable, "-m", "kube_in_process.real.nodes.driver", str(settings))
         self.server = ServerProcess("driver", command, self.home / "driver.log")
 
@@ -87,38 +77,85 @@ class DriverProcess:
         Raises:
             CannotStart: it ended, or its sockets do not appear.
         """
-        sockets = [
-            root / "plugins_registry" / f"{self.name}-reg.sock" for root in self.roots.values()
-        ]
+        sockets = [self._socket(node) for node in self.roots if self._is_on(node)]
         for socket in sockets:
             socket.unlink(missing_ok=True)
         self.server.start()
+        self._wait(lambda: all(socket.exists() for socket in sockets))
+
+    def _wait(self, holds: Callable[[], bool]) -> None:
         end = time.monotonic() + _READY_SECONDS
-        while not all(socket.exists() for socket in sockets):
+        while not holds():
             self.server.check()
             if time.monotonic() > end:
                 raise CannotStart(f"the driver does not start: {self.server.last_error()}")
             time.sleep(_LOOK_SECONDS)
 
-    def turn(self, knobs: Knobs) -> None:
-        """Change what the driver does from the next call on."""
-        self.knobs = knobs
-        _write(self.home / "knobs", asdict(knobs))
+    def _socket(self, node: str) -> Path:
+        return self.roots[node] / "plugins_registry" / f"{self.name}-reg.sock"
 
-    @property
-    def away(self) -> bool:
-        """Whether it has gone, so that no kubelet has it registered.
+    # Habits
+
+    def take_up(self, *habits: Habit | str) -> None:
+        """Have these habits from the next call on; one that is only named has its usual values.
+
+        Raises:
+            ValueError: no habit has this name.
+            NotPlayed: nodes cannot play it.
+        """
+        for each in habits:
+            new = registry.habit(each) if isinstance(each, str) else each
+            if new.needs_nri:
+                raise NotPlayed(f"{new.name}: it needs NRI, which these nodes do not have")
+            self._change(deciding.taken_up(self.habits, new))
+
+    def drop(self, *names: str, node: str = "") -> None:
+        """Have these habits no more, on one node or anywhere; without names, have none."""
+        self._change(deciding.dropped(self.habits, names, node))
+
+    def has(self, name: str) -> bool:
+        """Whether it has a habit of this name, on any node."""
+        return any(each.name == name for each in self.habits)
+
+    def _change(self, habits: tuple[Habit, ...]) -> None:
+        self.habits = habits
+        _write(self.home / "habits", registry.written(habits))
+        if self.server.running:
+            self._wait(lambda: all(self._socket(x).exists() == self._is_on(x) for x in self.roots))
+
+    def _is_on(self, node: str) -> bool:
+        return deciding.is_there(deciding.on_node(self.habits, node))
+
+    def leave(self, node: str = "") -> None:
+        """Go away from one node, or from all, so that its kubelet has it not registered.
 
         Kubelets withdraw its slices after 30 s; when it is back, it publishes them again.
         """
-        return not self.server.running
+        self.take_up(Away(node=node))
 
-    @away.setter
-    def away(self, away: bool) -> None:
-        if away:
-            self.server.stop()
-        elif self.away:
-            self.start()
+    def come_back(self, node: str = "") -> None:
+        """Be there again, on one node that it had left, or on all. It has been restarted."""
+        self.drop(Away.name, node=node)
+
+    def restart(self) -> None:
+        """Be stopped, as by SIGTERM, and started again."""
+        self.server.stop()
+        self.start()
+
+    @property
+    def prepared(self) -> list[tuple[str, str]]:
+        """What is prepared now: each claim as namespace/name, with its node."""
+        path = self.home / "checkpoint"
+        every = json.loads(path.read_text()) if path.exists() else {}
+        return [
+            (f"{meta['namespace']}/{meta['name']}", node)
+            for node, entries in every.items()
+            for entry in entries.values()
+            if entry["stage"] == Stage.COMPLETED
+            for meta in [entry["claim"]["metadata"]]
+        ]
+
+    # Devices
 
     def publish(self, node: str, devices: Sequence[str | Mapping[str, Any]]) -> None:
         """Offer these devices on a node from now on, as a new generation of its pool.
@@ -134,14 +171,6 @@ class DriverProcess:
         body["spec"]["pool"]["generation"] += 1
         self._offer(node, body)
 
-    def taint(self, node: str, device: str, key: str, effect: str = "NoSchedule") -> None:
-        """Add a taint to a device in its slice."""
-        devices = self._offers(node)["spec"]["devices"]
-        for each in devices:
-            if each["name"] == device:
-                each["taints"] = [*each.get("taints", ()), {"key": key, "effect": effect}]
-        self.publish(node, devices)
-
     def _offered(self, node: str) -> Path:
         return self.home / f"{node}.slice"
 
@@ -151,10 +180,10 @@ class DriverProcess:
     def _offer(self, node: str, body: Mapping[str, Any]) -> None:
         _write(self._offered(node), body)
 
-    def calls(self) -> list[NodeCall]:
+    def calls(self) -> list[Call]:
         """The calls that have been answered, in the order of their answers."""
         lines = (self.home / "calls").read_text().splitlines()
-        return [NodeCall.of(json.loads(line)) for line in lines]
+        return [Call.of(json.loads(line)) for line in lines]
 
 
 def _write(path: Path, value: object) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kube_in_process.components.objects import key_of, name, uid
 from kube_in_process.components.pods import allocation_of, claims_used, node_name
 from kube_in_process.real.client import Document, DocumentClient
+from kube_in_process.real.servers.driver import StandInDriver
 from kube_in_process.real.servers.following import Follower
 from kube_in_process.real.servers.nodes import Fleet, join, report
 from kube_in_process.real.servers.pod_worker import POD, Finding, Host, Pace, PodWorker
@@ -46,11 +47,14 @@ class Kubelets:
     _lost: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     client: DocumentClient = field(init=False)
+    driver: StandInDriver = field(init=False)
+    """The driver of the fleet's devices, with its habits."""
     _host: Host = field(init=False)
     _resizer: Resizer = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = DocumentClient(self.transport, "kubelet")
+        self.driver = StandInDriver(self.client, self.fleet)
         self._host = Host(
             client=self.client,
             claims=self.fleet.claims,
@@ -60,6 +64,7 @@ class Kubelets:
             lost=self._lost,
             findings=self.findings,
             refused=self.refused,
+            driver=self.driver,
         )
         self._resizer = Resizer(self._host, self._on, self._keep)
 
@@ -102,6 +107,7 @@ class Kubelets:
         """Connect the node again. After a reboot, it has a new boot ID and no containers."""
         if rebooted:
             self.fleet.boots[node] = self.fleet.boots.get(node, 0) + 1
+            self.driver.boot(node)
         self._lost.discard(node)
         await report(self.client, self.fleet, node)
         for worker in self._on(node):
@@ -134,6 +140,7 @@ class Kubelets:
 
     def _forget(self, worker: PodWorker) -> None:
         worker.runs = False
+        self.driver.unprepare(worker.pod)
         self._pods.pop(uid(worker.pod), None)
         self.refused.pop("/".join(key_of(worker.pod)), None)
 

@@ -44,6 +44,7 @@ from kube_in_process.real.client import (
     RequestFailed,
     Version,
 )
+from kube_in_process.real.servers.driver import StandInDriver
 
 POD: Version = ("v1", "Pod")
 _RETRY_SECONDS = 1.0
@@ -82,6 +83,7 @@ class Host:
         lost: names of the nodes that are cut off.
         findings: events that must not happen.
         refused: by ``namespace/pod``, why the last attempt to start the pod failed.
+        driver: the driver of the fleet's devices.
     """
 
     client: DocumentClient
@@ -92,6 +94,7 @@ class Host:
     lost: set[str]
     findings: list[Finding]
     refused: dict[str, str]
+    driver: StandInDriver
 
 
 @dataclass(slots=True)
@@ -219,6 +222,10 @@ class PodWorker:
                 return f"resource claim {shown} is not allocated"
             if not self._may_use(claim):
                 return f"pod {name(pod)} ({uid(pod)}) is not allowed to use ResourceClaim {shown}"
+            await asyncio.sleep(self.host.driver.seconds(pod, claim))
+            if refusal := self.host.driver.prepare(pod, claim):
+                return refusal
+        await self.host.driver.offer()
         return ""
 
     async def _claim(self, space: str, plain: str) -> Document | None:
@@ -261,6 +268,7 @@ class PodWorker:
         In this order, no other pod can get the devices while the containers run.
         """
         self.runs = False
+        await self._unprepared()
         try:
             await self.report(finished(self.pod, now(), code, self.restarts))
         except (RequestFailed, OSError):
@@ -289,6 +297,7 @@ class PodWorker:
         await asyncio.sleep(self.host.pace.stop)
         await self._in_touch()
         self.runs = False
+        await self._unprepared()
         started = self.ran or (self.pod.get("status") or {}).get("phase") != "Pending"
         if not ended(self.pod):
             # since Kubernetes 1.27, a pod that was never started gets a terminal phase too
@@ -296,6 +305,12 @@ class PodWorker:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(self.pod)}}
         async with self.host.slots:
             await self.host.client.delete(POD, *key_of(self.pod), options)
+
+    async def _unprepared(self) -> None:
+        """Wait until the driver has unprepared what no other pod uses."""
+        while not self.gone and self.host.driver.unprepare(self.pod):
+            await self.until(lambda: self.gone, _RETRY_SECONDS)
+        await self.host.driver.offer()
 
     async def report(self, status: Document) -> None:
         """Write the pod's status."""
