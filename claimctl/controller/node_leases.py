@@ -8,6 +8,7 @@ there is an order for when many nodes are due. Nodes that live come before silen
 those whose ghosts all wait for a driver that is away. Among those,
 the nodes of namespaces with few such nodes come first: a namespace with ghosts on all nodes delays
 no other namespace. Then those that are watched for the longest time, until their ghosts have ended.
+If there are too many that can wait, they take turns.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ see every renewal."""
 NO_LEASE_LOOK_SECONDS = 60.0
 READ_SECONDS = 5.0
 READS_AT_ONCE = 8
+CAN_WAIT_PER_SECOND = 50.0
+"""The most reads in a second of nodes that can wait: silent ones, and those that wait for a driver.
+They may be many, for days."""
 READS_PER_SECOND = 100.0
 """The most Leases that are read in a second."""
 MOST_WATCHED = 500
@@ -118,7 +122,10 @@ class NodeLeases:
         """The nodes that are read in turn."""
 
         def order(name: str) -> tuple[bool, int, float, str]:
-            return self._can_wait(name), nodes[name], self._since[name], name
+            if self._can_wait(name):
+                # each in its turn, or nobody would see that the others live again
+                return True, 0, self._due[name], name
+            return False, nodes[name], self._since[name], name
 
         return sorted(nodes, key=order)[:MOST_WATCHED] if len(nodes) > MOST_WATCHED else [*nodes]
 
@@ -155,6 +162,9 @@ class NodeLeases:
                 pause = SILENT_LOOK_SECONDS
             elif name in self._lacking:
                 pause = LACKING_LOOK_SECONDS
+            if pause > LOOK_SECONDS:
+                waiting = len(self._silent | self._lacking)
+                pause = max(pause, waiting / CAN_WAIT_PER_SECOND)
         self._due[name] = self._clock.monotonic() + pause
         before = self._seen.slices.drivers(name)
         if is_new:
@@ -172,12 +182,12 @@ class NodeLeases:
         try:
             nodes = (await self._client.list(NODES, field_selector=f"metadata.name={name}")).items
             began = self._clock.monotonic()
-            slices = (await self._client.list(RESOURCESLICES, field_selector=on_node)).items
+            slices = await self._client.list(RESOURCESLICES, field_selector=on_node, partial=True)
         except KubeError as error:
             log.info("node not read", node=name, error=str(error))
             kubelets.unknown(name)
             return
-        if self._seen.slices.look(name, slices, began):
+        if self._seen.slices.look(name, slices.items, began, slices.unreadable):
             kubelets.unknown(name, started=True)
         for node in nodes:
             kubelets.observe(node)

@@ -18,6 +18,7 @@ T = TypeVar("T")
 Fields = Mapping[str, "Fields"]
 _READ: Fields = {
     "spec": {
+        "driver": {},
         "namespaces": {},
         "nodeName": {},
         "resourceClaimName": {},

@@ -241,3 +241,25 @@ async def test_a_device_stays_prepared_and_allocated_until_its_driver_is_back(
         driver.come_back()
         await deaths.all_free(within=120)
         assert not deaths.early
+
+
+@pytest.mark.parametrize("seed", [3, 9, 10])
+async def test_a_start_in_the_rhythm_while_the_driver_is_away_frees_no_device_early(
+    seed: int,
+) -> None:
+    """The slices are gone already, so the start shows nowhere. Once a minute, the kubelet looks for
+    claims without pods. With these seeds it does so before the driver is back."""
+    async with embedded_stage(replace(cluster(40, 300.0, seed), nodes=1)) as stage:
+        deaths = await Deaths.prepared(stage, 1, seed=seed, grace=1)
+        driver = stage.embedded.driver(stage.site.fleet.driver)
+        driver.away = True
+        await stage.clock.sleep(95)
+        await deaths.happen(within=0)
+        await stage.clock.sleep(15)
+        lease = await stage.client.get(LEASES, "node-0", NODE_LEASES)
+        left = 10.2 - (stage.clock.now() - renewed_at(lease)).total_seconds()
+        stage.embedded.restart_kubelet("node-0", left)
+        await stage.clock.sleep(left + 60 + 5 * seed)
+        driver.away = False
+        await deaths.all_free(within=200)
+        assert not deaths.early

@@ -30,7 +30,7 @@ from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.devices import drivers_on
+from claimctl.reservation.facts.devices import drivers_on, pools_of
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
@@ -317,7 +317,12 @@ def _with_drivers(snapshot: Snapshot) -> Memory:
     assert claim is not None
     there = {(piece.spec.node_name, piece.spec.driver) for piece in snapshot.slices}
     for ghost in snapshot.ghosts:
-        drivers = drivers_on(ghost.node_name, claim, snapshot.slices)
+        drivers = drivers_on(
+            ghost.node_name,
+            pools_of(claim),
+            snapshot.slices,
+            is_named=ghost.node_name in claim.nodes_named,
+        )
         if ghost.uid in signs and drivers:
             away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
             signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))

@@ -19,7 +19,7 @@ from claimctl.controller.caches.slim import (
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.reservation.facts.devices import PoolKey, drivers_on
+from claimctl.reservation.facts.devices import PoolKey, drivers_on, pools_of
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -255,20 +255,24 @@ class Caches:
 
     def slices_of(self, claim: ResourceClaim | None) -> tuple[ResourceSlice, ...]:
         """The slices of the pools of the allocation's devices, as far as they can be read now."""
-        pools, unread = pools_of(claim) if claim is not None else (), self.slices.unreadable_for
+        return self._pieces(pools_of(claim) if claim is not None else ())
+
+    def _pieces(self, pools: Iterable[PoolKey]) -> tuple[ResourceSlice, ...]:
+        unread = self.slices.unreadable_for
         pieces = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
         return tuple(piece for piece in pieces if unread(piece.metadata.name) is None)
 
     def drivers_on(self, key: ClaimKey, node: str) -> frozenset[str]:
         """The drivers of the claim's devices that belong to the node; without a name, those of all
         claims of the namespace."""
-        claims = self.claims.by_index(BY_NODE, (key.namespace, node))
+        claims, is_named = self.claims.by_index(BY_NODE, (key.namespace, node)), True
         if key.name:
             claim = self.claims.get(key.name, key.namespace)
             claims = (claim,) if claim is not None else ()
-        return frozenset[str]().union(
-            *(drivers_on(node, claim, self.slices_of(claim)) for claim in claims)
-        )
+            is_named = claim is not None and node in claim.nodes_named
+        # many claims have devices of few pools
+        pools = {(device.driver, device.pool) for claim in claims for device in claim.devices}
+        return drivers_on(node, pools, self._pieces(pools), is_named=is_named)
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
@@ -348,11 +352,6 @@ def claims_of_replica_set(replica_set: ReplicaSet) -> tuple[ClaimKey, ...]:
 
 def _pool(piece: ResourceSlice) -> PoolKey:
     return piece.spec.driver, piece.spec.pool.name
-
-
-def pools_of(claim: ResourceClaim) -> list[PoolKey]:
-    """The pools of the allocation's devices."""
-    return sorted({(device.driver, device.pool) for device in claim.devices})
 
 
 def _nodes_of(claim: ResourceClaim) -> list[tuple[str, str]]:

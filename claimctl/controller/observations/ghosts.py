@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.boots import BootIds
+from claimctl.controller.observations.boots import REMEMBERED_NODES, BootIds
 from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.slices import SlicesOnNodes
@@ -46,6 +46,9 @@ MOST_APART = 100
 MOST_IN_NAMESPACE = 5_000
 """Up to so many ghosts of a namespace count for their own claims. Further ones count for all claims
 of the namespace."""
+ALL_CLAIMS_SECONDS = 10.0
+"""How long the drivers of all claims of a namespace on a node are remembered: to read many claims
+takes time. No ghost ends so soon, so none was of a claim that was allocated meanwhile."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 
@@ -91,6 +94,9 @@ class GhostLedger:
         """Whether there is a Node of this name. A pod may name a node that never was."""
         self.drivers_on: Callable[[ClaimKey, str], frozenset[str]] = lambda key, node: frozenset()
         """The drivers of a claim's devices that belong to a node."""
+        self._of_all: TTLCache[tuple[str, str], frozenset[str]] = TTLCache(
+            REMEMBERED_NODES, ALL_CLAIMS_SECONDS, clock.monotonic
+        )
         self._known = GhostIndex()
         self._merged: dict[ClaimKey, set[str]] = {}
         """By claim: UIDs that a status names and that count among several pods here."""
@@ -270,8 +276,18 @@ class GhostLedger:
             elif not self._boots.replaced(node, boot):
                 signs = self._kubelets.signs(node, known.since, known.signs_count_from)
                 if signs is not None:
-                    of = _rest(key.namespace) if is_of_namespace(known.pod) else key
-                    yield uid, self._slices.beside(signs, node, self.drivers_on(of, node))
+                    drivers = self._drivers_on(key, known.pod)
+                    yield uid, self._slices.beside(signs, node, drivers)
+
+    def _drivers_on(self, key: ClaimKey, ghost: ForceDeletedPod) -> frozenset[str]:
+        """The drivers for which a ghost of the claim waits."""
+        if not is_of_namespace(ghost):
+            return self.drivers_on(key, ghost.node_name)
+        at = key.namespace, ghost.node_name
+        if (drivers := self._of_all.get(at)) is None:
+            drivers = self.drivers_on(_rest(key.namespace), ghost.node_name)
+            self._of_all[at] = drivers
+        return drivers
 
     def nodes_to_watch(self) -> dict[str, int]:
         """The nodes whose signs of life matter: of the ghosts that have not ended by them.

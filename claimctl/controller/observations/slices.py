@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.wire.claims import ResourceSlice
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 
 
 @dataclass(slots=True)
@@ -24,6 +25,8 @@ class _Look:
     """By driver: the UIDs of its slices."""
     since: dict[str, float] = field(default_factory=dict)
     """By driver: since when looks have shown slices of it without a gap."""
+    returned: frozenset[str] = frozenset()
+    """The drivers of which an earlier look showed no slices."""
 
 
 class SlicesOnNodes:
@@ -37,17 +40,29 @@ class SlicesOnNodes:
         """Forget all other nodes: nobody looks at them any more."""
         self._looks = {name: look for name, look in self._looks.items() if name in nodes}
 
-    def look(self, node: str, pieces: Iterable[ResourceSlice], began: float) -> bool:
+    def look(
+        self,
+        node: str,
+        pieces: Iterable[ResourceSlice],
+        began: float,
+        unreadable: Iterable[Unreadable] = (),
+    ) -> bool:
         """Note what a read of a node's slices shows; return whether one of them is gone since.
 
         Args:
             began: when the read began.
+            unreadable: slices of which only the driver matters, too.
         """
         there: dict[str, set[str]] = {}
         for piece in pieces:
             there.setdefault(piece.spec.driver, set()).add(piece.metadata.uid)
+        for unread in unreadable:
+            there.setdefault(unread.read("spec.driver", str, "") or "", set()).add(unread.uid)
         before, now = self._looks.get(node, _Look(began)), self._clock.monotonic()
         look = _Look(began, {driver: frozenset(uids) for driver, uids in there.items()})
+        if node in self._looks:
+            came = look.pieces.keys() - before.pieces.keys()
+            look.returned = frozenset(came | (before.returned & look.pieces.keys()))
         for driver, uids in look.pieces.items():
             stood = uids & before.pieces.get(driver, frozenset())
             look.since[driver] = before.since[driver] if stood else now
@@ -68,4 +83,6 @@ class SlicesOnNodes:
             return replace(signs, stood=(0.0, 0.0))
         away = tuple(sorted(driver for driver in drivers if driver not in look.since))
         since = max((look.since[driver] for driver in drivers if driver in look.since), default=now)
-        return replace(signs, away=away, stood=(now - since, now - look.began))
+        returned = not look.returned.isdisjoint(drivers)
+        stood = (now - since, now - look.began)
+        return replace(signs, away=away, stood=stood, returned=returned)

@@ -78,25 +78,33 @@ def judge(
         yield JudgedDevice(result, device, taint, bool(gone), not pool)
 
 
-def drivers_on(node: str, claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> frozenset[str]:
-    """The drivers of the claim's devices that belong to a node.
+def pools_of(claim: ResourceClaim) -> list[PoolKey]:
+    """The pools of the allocation's devices."""
+    return sorted({(device.driver, device.pool) for device in claim.devices})
 
-    While a driver is away, its pool has no slices, and the allocation alone tells that the devices
-    are those of the node.
+
+def drivers_on(
+    node: str, pools: Iterable[PoolKey], slices: Iterable[ResourceSlice], *, is_named: bool
+) -> frozenset[str]:
+    """The drivers of the pools whose devices belong to a node.
+
+    While a driver is away, its pool has no slices of the node, and the allocation alone tells that
+    the devices are those of the node. Slices of the pool on other nodes tell nothing else.
 
     Args:
-        slices: those of the claim's pools.
+        pools: those of the devices.
+        slices: those of the pools.
+        is_named: whether the allocation names the node.
     """
-    places: dict[PoolKey, set[str]] = {
-        (result.driver, result.pool): set() for result in claim.devices
-    }
+    places: dict[PoolKey, set[str]] = {pool: set() for pool in pools}
     for piece in slices:
         pool = (piece.spec.driver, piece.spec.pool.name)
         if pool in places:
             places[pool].add(piece.spec.node_name)
-    allocated = frozenset({node}) if node in claim.nodes_named else frozenset[str]()
     return frozenset(
-        driver for (driver, _), nodes in places.items() if node in (nodes or allocated)
+        driver
+        for (driver, _), nodes in places.items()
+        if node in nodes or (is_named and nodes != {""})
     )
 
 

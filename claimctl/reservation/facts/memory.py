@@ -63,6 +63,9 @@ class SignsOfLife:
     stood: tuple[float, float] | None = None
     """The first and the last look of those, one after the other, that showed slices of all these
     drivers on the node. None if no device of the claim belongs to the node."""
+    returned: bool = False
+    """Whether an earlier look showed no slices of one of them. A kubelet that was started while it
+    was away deleted none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
 
     The drivers must have been there, too. Slices that stand show that a driver was there up to
     ``STOOD_SECONDS`` before. So they must have stood for so long since that time was over. They
-    must have stood for a minute more if a kubelet was started: it may have failed until then.
+    must have stood for a minute more if a kubelet was started: it may have failed until then. The
+    same if a driver has returned: a start while it was away shows in no slice.
 
     Args:
         age: seconds since this process first knew that the pod is gone.
@@ -80,7 +81,8 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
 
 def _stood_seconds(signs: SignsOfLife) -> float:
     """For how long the slices of the drivers must have stood on the node."""
-    return STOOD_SECONDS if signs.start_age is None else STOOD_SECONDS + RESTARTED_SECONDS
+    started = signs.start_age is not None or signs.returned
+    return STOOD_SECONDS + RESTARTED_SECONDS if started else STOOD_SECONDS
 
 
 def longest_pause(every: float) -> float:

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.node_leases import (
+    CAN_WAIT_PER_SECOND,
     MOST_WATCHED,
     NO_LEASE_LOOK_SECONDS,
     READS_PER_SECOND,
@@ -298,3 +300,87 @@ async def test_a_lease_that_is_read_slowly_delays_no_other() -> None:
 
 def meta(name: str, namespace: str) -> dict[str, str]:
     return {"name": name, "namespace": namespace}
+
+
+SPEC = {"driver": "x", "nodeName": "node-0", "pool": {"name": "p", "resourceSliceCount": 1}}
+
+
+def slice_of(name: str, **spec: str) -> dict[str, object]:
+    return {"metadata": {"name": name}, "spec": {**SPEC, **spec, "devices": []}}
+
+
+async def test_a_driver_that_returns_is_there_for_a_minute_more() -> None:
+    """A kubelet that was started while it was away, in the rhythm of its renewals, asks it only
+    once a minute."""
+    async with watched() as on:
+        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.vanish()
+        await on.renew(*[10] * 12)
+        on.server.admin.create("resourceslices", slice_of("a"))
+        await on.renew(*[10] * 9)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert (signs.start_age, signs.returned, signs.ended) == (None, True, False)
+        await on.renew(8, 10)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+async def test_a_slice_that_cannot_be_read_shows_its_driver() -> None:
+    async with watched() as on:
+        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.server.admin.create("resourceslices", slice_of("a"))
+        on.server.spoil("resourceslices", "a", "spec", "pool")
+        on.vanish()
+        await on.renew(*[10] * 9)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+async def _renew_all(on: Watched, names: list[str]) -> None:
+    await on.server.clock.sleep(10)
+    spec = {"spec": {"renewTime": micro_time(on.server.clock.now())}}
+    for name in names:
+        on.server.admin.patch("leases", NODE_LEASES, name, spec)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_nodes_that_can_wait_are_read_in_turn(
+    silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that lives again is noticed, however many do not."""
+    monkeypatch.setattr("claimctl.controller.node_leases.MOST_WATCHED", 4)
+    names = [f"b-{number}" for number in range(8)]
+    async with watched() as on:
+        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        for name in names:
+            on.server.admin.create("nodes", {"metadata": {"name": name}})
+            ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+            on.server.admin.patch("nodes", "", name, ready, "status")
+            renewed = {"holderIdentity": name, "renewTime": micro_time(after(0))}
+            made = {"metadata": meta(name, NODE_LEASES), "spec": renewed}
+            on.server.admin.create("leases", made)
+        crowd(on, names)
+        for _ in range(12):
+            await _renew_all(on, [] if silent else names)
+        on.server.admin.create("resourceslices", slice_of("a", nodeName=names[-1]))
+        for _ in range(30):
+            await _renew_all(on, names[-1:] if silent else names)
+        assert on.seen.ghosts.nodes_to_watch().keys() == set(names[:-1])
+
+
+async def test_many_nodes_that_can_wait_take_few_reads() -> None:
+    count = 10 * int(CAN_WAIT_PER_SECOND)
+    async with watched() as on:
+        crowd(on, [f"b-{number}" for number in range(count)])
+        on.leases._silent |= on.seen.ghosts.nodes_to_watch().keys()
+        for name in on.seen.ghosts.nodes_to_watch():
+            renewed = {"holderIdentity": name, "renewTime": micro_time(after(0))}
+            made = {"metadata": meta(name, NODE_LEASES), "spec": renewed}
+            on.server.admin.create("leases", made)
+        await on.server.clock.sleep(60)
+        read = reads(on)
+        await on.server.clock.sleep(20)
+        assert len(read) <= 21 * CAN_WAIT_PER_SECOND

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boots import BootIds
 from claimctl.controller.observations.ghosts import (
+    ALL_CLAIMS_SECONDS,
     MOST_APART,
     MOST_IN_NAMESPACE,
     RETENTION_SECONDS,
@@ -204,6 +205,28 @@ def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims()
     assert signs.away == ("gpu",)
     assert world.ghosts.wait_for_drivers("node-0")
     assert not world.ghosts.wait_for_drivers("node-1")
+
+
+def test_the_drivers_of_all_claims_are_not_looked_for_at_each_reconcile() -> None:
+    """A full namespace has thousands of claims, and each of them asks."""
+    world, asked = World(), list[ClaimKey]()
+
+    def drivers_on(key: ClaimKey, node: str) -> frozenset[str]:
+        asked.append(key)
+        return frozenset({"gpu"})
+
+    world.ghosts.drivers_on = drivers_on
+    for number in range(MOST_IN_NAMESPACE):
+        name = f"claim-{number}"
+        world.ghosts.observe_list(ClaimKey(NAMESPACE, name), [pod_ref(name)], ())
+    world.vanish(pod("late"))
+    world.renew()
+    for _ in range(100):
+        world.ghosts.of(KEY)
+    assert asked == [ClaimKey(NAMESPACE, "")]
+    world.clock.time += ALL_CLAIMS_SECONDS
+    world.ghosts.of(KEY)
+    assert len(asked) == 2
 
 
 def test_a_grace_period_of_68_years_is_one_that_a_status_takes() -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.caches.slim import slim_slice
-from claimctl.reservation.facts.devices import drivers_on, judge
+from claimctl.reservation.facts.devices import drivers_on, judge, pools_of
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.base import decode, encode
@@ -411,6 +411,9 @@ def of_node(driver: str, node: str = "node-0") -> ResourceSlice:
             allocated(GPU), (of_node(GPU, "node-1"), of_node(GPU)), {GPU}, id="a pool of nodes"
         ),
         pytest.param(
+            allocated(GPU, node="node-0"), (of_node(GPU, "node-1"),), {GPU}, id="withdrawn of one"
+        ),
+        pytest.param(
             allocated(GPU, node="node-0"), (of_node(NIC, "node-1"),), {GPU}, id="another's pool"
         ),
         pytest.param(allocated(NIC), (of_node(GPU),), set(), id="other pools than the claim's"),
@@ -419,4 +422,5 @@ def of_node(driver: str, node: str = "node-0") -> ResourceSlice:
 def test_which_drivers_have_devices_of_a_claim_that_belong_to_a_node(
     known: ResourceClaim, slices: tuple[ResourceSlice, ...], expected: set[str]
 ) -> None:
-    assert drivers_on("node-0", known, slices) == expected
+    is_named = "node-0" in known.nodes_named
+    assert drivers_on("node-0", pools_of(known), slices, is_named=is_named) == expected
