@@ -92,8 +92,8 @@ def test_a_server_can_be_killed_and_started_again(tmp_path: Path) -> None:
 _PARENT = """
 import sys, time
 from pathlib import Path
-from kube_in_process.real.servers.process import Server
-server = Server("x", ("/bin/sleep", "600"), Path(sys.argv[1]))
+from kube_in_process.real.servers.process import ServerProcess
+server = ServerProcess("x", ("/bin/sleep", "600"), Path(sys.argv[1]))
 server.start()
 print(server.pid, flush=True)
 time.sleep(600)
