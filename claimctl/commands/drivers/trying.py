@@ -1,0 +1,275 @@
+"""Try a driver on one node: with one claim, under one UID, one step after the other.
+
+Between two pods, the entry of a workload keeps the claim allocated, as claimctl's hold does. Before
+the second prepare it leaves the list, so that the driver sees one pod alone again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from claimctl.commands.drivers.choosing import Published, published
+from claimctl.commands.drivers.leftovers import LOOK_SECONDS, change_references
+from claimctl.commands.drivers.manifests import Check
+from claimctl.commands.drivers.signs import REFUSALS, Result, Sign, is_away, sign_of
+from claimctl.commands.drivers.verdict import NodeSeen, Outcome, Step
+from claimctl.kube.client import Client
+from claimctl.live_objects import change_object
+from claimctl.reservation.facts.pods import is_bound, is_prepared
+from claimctl.wire.claims import Reference
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import EVENTS, PODS, RESOURCECLAIMS, RESOURCESLICES
+
+_T = TypeVar("_T")
+
+HIDING_SECONDS = 10.0
+"""How long a driver gets to take a device in use out of its slices."""
+UNSCHEDULABLE_SECONDS = 15.0
+"""How long a scheduler gets to find out that the device is free."""
+References = tuple[Reference, ...]
+_WAITS = Outcome(Result.TIMED_OUT)
+
+
+@dataclass(slots=True)
+class NodeTry:
+    """The check of one node.
+
+    Args:
+        claim: the name of its claim, and how the names of its pods begin.
+        seconds: how long a pod may take to start, and how long to end.
+        report: called with each step that begins.
+    """
+
+    client: Client
+    check: Check
+    there: Published
+    claim: str
+    seconds: float
+    report: Callable[[str], None]
+    steps: dict[Step, Outcome] = field(default_factory=dict)
+    hidden: bool = False
+    device: str = ""
+    _pods: int = 0
+
+    async def run(self) -> NodeSeen:
+        await self._make_claim()
+        await self._try()
+        return NodeSeen(
+            node=self.there.node,
+            device=self.device,
+            hidden=self.hidden,
+            effects=self.there.effects,
+            steps=self.steps,
+        )
+
+    async def _make_claim(self) -> None:
+        version = self.client.served(RESOURCECLAIMS).version
+        body = self.check.claim(self.claim, version)
+        await self.client.create(RESOURCECLAIMS, body, self.check.namespace)
+
+    async def _try(self) -> None:
+        """The script. It ends early where nothing more can be learned."""
+        alone = await self._start(Step.PREPARE)
+        if self._done(Step.PREPARE):
+            await self._look_at_device()
+            await self._list(self._beside_hold)
+        if not await self._stop(alone) or not self._done(Step.PREPARE):
+            return
+        await self._list(self._without_hold)
+        again = await self._start(Step.AGAIN)
+        if self._done(Step.AGAIN):
+            await self._list(self._beside_hold)
+        if not await self._stop(again) or not self._done(Step.AGAIN):
+            return
+        if not await self._stop(await self._start(Step.HOLD_FIRST)):
+            return
+        if not self._done(Step.HOLD_FIRST):
+            before = await self._start(Step.HOLD_LAST, ahead=lambda pods: (*pods, self.check.hold))
+            if not await self._stop(before):
+                return
+        await self._stop(await self._start(Step.TWO_PODS, count=2, ahead=lambda pods: pods))
+
+    def _done(self, step: Step) -> bool:
+        return self.steps[step].result is Result.DONE
+
+    # -- the list
+
+    def _beside_hold(self, listed: References) -> References:
+        return (*self._without_hold(listed), self.check.hold)
+
+    def _without_hold(self, listed: References) -> References:
+        return tuple(entry for entry in listed if entry.uid != self.check.uid)
+
+    async def _list(self, change: Callable[[References], References]) -> None:
+        await change_references(self.client, self.claim, self.check.namespace, change)
+
+    # -- pods
+
+    async def _start(
+        self,
+        step: Step,
+        count: int = 1,
+        ahead: Callable[[References], References] | None = None,
+    ) -> tuple[Pod, ...]:
+        """Start pods, and note what becomes of them.
+
+        Args:
+            ahead: the list that the claim gets before the scheduler may look at the pods; the
+                scheduler then writes nothing. None leaves the list to the scheduler.
+        """
+        self.report(f"{self.there.node}: {step}")
+        pods = tuple([await self._create(gated=ahead is not None) for _ in range(count)])
+        if ahead is not None:
+            wanted = ahead(tuple(pod.reference for pod in pods))
+            await self._list(lambda _: wanted)
+            for pod in pods:
+                await self._ungate(pod)
+        self.steps[step] = await self._outcome(pods, patient=self._is_patient(step))
+        return pods
+
+    def _is_patient(self, step: Step) -> bool:
+        """Whether a refusal may be for another reason than the list, and pass."""
+        again = self.steps.get(Step.AGAIN)
+        return again is None or step is Step.AGAIN or bool(again.message)
+
+    async def _create(self, *, gated: bool) -> Pod:
+        self._pods += 1
+        name = f"{self.claim}-{self._pods}"
+        body = self.check.pod(name, self.claim, self.there.node, gated=gated)
+        return await self.client.create(PODS, body, self.check.namespace)
+
+    async def _ungate(self, pod: Pod) -> None:
+        name, open_ = pod.metadata.name, {"spec": {"schedulingGates": None}}
+        await change_object(self.client, PODS, name, lambda _: open_, self.check.namespace)
+
+    async def _outcome(self, pods: Iterable[Pod], *, patient: bool) -> Outcome:
+        """Wait until all pods run, or one of them is refused.
+
+        Args:
+            patient: whether a refusal may pass: the kubelet tries again after a minute or so.
+        """
+        watches = [_Watch(self.client, pod, patient=patient) for pod in pods]
+
+        async def known() -> Outcome | None:
+            found = [await each.look() for each in watches]
+            bad = [each for each in found if each is not None and each.result is not Result.DONE]
+            if bad or None not in found:
+                return (bad or found)[0]
+            return None
+
+        outcome = await self._until(known, self.seconds)
+        late = [watch.last for watch in watches if watch.last.result is not Result.DONE]
+        return outcome or late[0]
+
+    async def _stop(self, pods: Iterable[Pod]) -> bool:
+        """End the pods, and note how long that took; whether they are gone."""
+        uids = {pod.metadata.uid for pod in pods}
+        begun = self.client.clock.monotonic()
+        for pod in pods:
+            meta = pod.metadata
+            await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
+
+        async def gone() -> bool | None:
+            found = [
+                await self.client.find(PODS, pod.metadata.name, self.check.namespace)
+                for pod in pods
+            ]
+            return None if any(pod and pod.metadata.uid in uids for pod in found) else True
+
+        ended = await self._until(gone, self.seconds)
+        seconds = self.client.clock.monotonic() - begun
+        if ended is None:
+            message = f"the pod was still there {seconds:.0f} s after its deletion"
+            self.steps[Step.UNPREPARE] = Outcome(Result.TIMED_OUT, message=message)
+            return False
+        if self._done(Step.PREPARE):
+            self.steps.setdefault(Step.UNPREPARE, Outcome(Result.DONE, seconds))
+        await self._list(lambda listed: self._without_dead(listed, uids))
+        return True
+
+    def _without_dead(self, listed: References, uids: set[str]) -> References:
+        """Beside a hold, kube-controller-manager before 1.36 leaves dead pods in the list. Without
+        one it takes them out, and deallocates."""
+        if self.check.hold not in listed:
+            return listed
+        return tuple(entry for entry in listed if entry.uid not in uids)
+
+    # -- the device
+
+    async def _look_at_device(self) -> None:
+        """Note which device the claim has, and whether its driver hides it."""
+        claim = await self.client.get(RESOURCECLAIMS, self.claim, self.check.namespace)
+        result = next(iter(claim.devices), None)
+        if result is None:
+            return
+        self.device = f"{result.pool}/{result.device}"
+
+        async def hidden() -> bool | None:
+            slices = (await self.client.list(RESOURCESLICES, partial=True)).items
+            now = published(self.check.driver, slices).get(self.there.node)
+            return True if now is None or result.device not in now.names else None
+
+        if result.device in self.there.names:
+            self.hidden = bool(await self._until(hidden, HIDING_SECONDS))
+
+    async def _until(self, look: Callable[[], Awaitable[_T | None]], seconds: float) -> _T | None:
+        """Look again and again; None if there was no answer in time."""
+        until = self.client.clock.monotonic() + seconds
+        while True:
+            found = await look()
+            if found is not None or self.client.clock.monotonic() >= until:
+                return found
+            await self.client.clock.sleep(LOOK_SECONDS)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """One pod on its way to run."""
+
+    client: Client
+    pod: Pod
+    patient: bool
+    last: Outcome = _WAITS
+    _bound: float | None = None
+    _prepared: float | None = None
+    _refused: str = ""
+    _unschedulable: float | None = None
+
+    async def look(self) -> Outcome | None:
+        """The outcome, once it is known for good."""
+        now, meta = self.client.clock.monotonic(), self.pod.metadata
+        pod = await self.client.find(PODS, meta.name, meta.namespace)
+        if pod is None or pod.metadata.uid != meta.uid:
+            return Outcome(Result.ENDED, message="the pod was deleted by somebody else")
+        if is_bound(pod) and self._bound is None:
+            self._bound = now
+        if is_prepared(pod) and self._bound is not None and self._prepared is None:
+            self._prepared = now
+        sign = await self._sign(pod)
+        if sign.result in REFUSALS:
+            self._refused = sign.message
+        seconds = None
+        if sign.result is Result.DONE and self._bound is not None and self._prepared is not None:
+            seconds = self._prepared - self._bound
+        message = self._refused if sign.result is Result.DONE else sign.message
+        self.last = Outcome(sign.result, seconds, message)
+        return self.last if self._is_final(sign.result, sign.message, now) else None
+
+    async def _sign(self, pod: Pod) -> Sign:
+        if pod.status.phase == "Running":
+            return sign_of(pod, ())
+        about, place = f"regarding.uid={pod.metadata.uid}", pod.metadata.namespace
+        events = await self.client.list(EVENTS, place, field_selector=about, partial=True)
+        return sign_of(pod, events.items)
+
+    def _is_final(self, result: Result, message: str, now: float) -> bool:
+        if result in (Result.DONE, Result.ENDED):
+            return True
+        if result is Result.NOT_SCHEDULED:
+            self._unschedulable = self._unschedulable or now
+            return now - self._unschedulable >= UNSCHEDULABLE_SECONDS
+        if result in REFUSALS:
+            return not self.patient or is_away(message)
+        return False
