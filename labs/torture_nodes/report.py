@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kube_in_process.real.nodes.devices import ALLOCATED_TWICE, FOREVER, DeviceFault
+from kube_in_process.containers import FOREVER
+from kube_in_process.device_witness import ALLOCATED_TWICE, DeviceFault
 
 from labs import frame
 from labs.torture_nodes.killing import KINDS

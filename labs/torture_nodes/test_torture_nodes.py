@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.real.nodes.devices import DeviceFault
+from kube_in_process.device_witness import DeviceFault
 
 from labs.torture_nodes.lab import main, parser
 from labs.torture_nodes.report import Options, Tally, report

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.containers import FOREVER
+from kube_in_process.device_witness import judge, uses_of
+from kube_in_process.habits.call import Call
 from kube_in_process.real.nodes.cluster import NodeCluster
-from kube_in_process.real.nodes.devices import FOREVER, Call, judge, uses_of
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.pods import with_containers
