@@ -46,7 +46,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     timeout: Annotated[
         float,
         duration_option(
-            "--timeout", "How long a pod may take to start, and how long to end.", least=15
+            "--timeout", "How long a pod may take to start, and how long to end.", least=1
         ),
     ] = STEP_SECONDS,
     output: FactsOption = Output.TABLE,

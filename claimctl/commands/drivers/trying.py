@@ -24,7 +24,7 @@ from claimctl.wire.resources import EVENTS, PODS, RESOURCECLAIMS, RESOURCESLICES
 
 _T = TypeVar("_T")
 
-HIDING_SECONDS = 10.0
+HIDING_SECONDS = 5.0
 """How long a driver gets to take a device in use out of its slices."""
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a scheduler gets to find out that the device is free."""

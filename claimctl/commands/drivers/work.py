@@ -53,7 +53,10 @@ RIGHTS = (
     Right("patch", "resource.k8s.io", "resourceclaims", "status"),
     Right("list", "events.k8s.io", "events"),
 )
-"""What the command needs in the namespace. The API server says which it misses for the rest."""
+"""What the command needs in the namespace."""
+CLUSTER_RIGHTS = tuple(
+    Right("list", "resource.k8s.io", plural) for plural in ("resourceslices", "deviceclasses")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +99,11 @@ async def examine(client: Client, namespace: str, wanted: Wanted, line: Progress
         CommandFailed: a right is missing.
         KubeError: a request failed; everything was removed.
     """
+    await _expect_rights(client, namespace)
     slices = (await client.list(RESOURCESLICES, partial=True)).items
     there = choose_nodes(wanted.driver, slices, wanted.node)
     classes = (await client.list(DEVICECLASSES, partial=True)).items
     device_class = choose_class(wanted.driver, classes, wanted.device_class)
-    await _expect_rights(client, namespace)
     nodes = {node.metadata.name: node for node in (await list_if_allowed(client, NODES)).items}
     await remove_leftovers(client, namespace, line.say)
     name = f"claimctl-check-{secrets.token_hex(4)}"
@@ -111,9 +114,10 @@ async def examine(client: Client, namespace: str, wanted: Wanted, line: Progress
 
 
 async def _expect_rights(client: Client, namespace: str) -> None:
+    binding = parse_version(await client.get_raw("/version")) >= FROM_1_36
+    of_cluster = (*CLUSTER_RIGHTS, *((BINDING,) if binding else ()))
     missing = [right for right in RIGHTS if not await client.allowed(right, namespace)]
-    if parse_version(await client.get_raw("/version")) >= FROM_1_36:
-        missing += [] if await client.allowed(BINDING) else [BINDING]
+    missing += [right for right in of_cluster if not await client.allowed(right)]
     if missing:
         raise CommandFailed(
             f"you may not {', '.join(map(str, missing))} in namespace {namespace}: the ClusterRole "
