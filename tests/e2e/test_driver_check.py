@@ -17,9 +17,10 @@ from claimctl.cli.progress import Progress
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine as examine_cluster
 from claimctl.commands.drivers.leftovers import remove_leftovers
-from claimctl.commands.drivers.signs import Result
-from claimctl.commands.drivers.verdict import NodeSeen, Step, habits_of, not_tried, tasks_of
-from claimctl.commands.drivers.work import Run, Wanted, examine
+from claimctl.commands.drivers.signs import StepResult as Result
+from claimctl.commands.drivers.verdict import CheckStep as Step
+from claimctl.commands.drivers.verdict import NodeSeen, habits_of, not_tried, tasks_of
+from claimctl.commands.drivers.work import CheckRun, CheckWanted, examine
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import look
 from claimctl.kube.errors import Forbidden, KubeError
@@ -54,10 +55,12 @@ NOT_SEEN = {"remembers-aborted-prepares": ("slow",)}
 
 async def checked(
     stage: Stage, transport: Transport | None = None, *, node: str = "", seconds: float = 30.0
-) -> Run:
-    client = Client(transport or connection(stage), stage.clock)
-    await look(client)
-    wanted = Wanted(stage.site.fleet.driver, node, "", IMAGE, seconds)
+) -> CheckRun:
+    client = stage.client
+    if transport is not None:
+        client = Client(transport, stage.clock)
+        await look(client)
+    wanted = CheckWanted(stage.site.fleet.driver, node, "", IMAGE, seconds)
     return await examine(client, NAMESPACE, wanted, Progress(stage.clock.monotonic))
 
 
@@ -280,7 +283,7 @@ async def test_doctor_finds_a_claim_that_a_killed_check_has_left(stage: Stage) -
 async def test_what_is_not_there_is_bad_input(
     stage: Stage, change: dict[str, str], words: str
 ) -> None:
-    wanted = replace(Wanted(stage.site.fleet.driver, "", "", IMAGE, 30.0), **change)
+    wanted = replace(CheckWanted(stage.site.fleet.driver, "", "", IMAGE, 30.0), **change)
     with pytest.raises(UsageError, match=words):
         await examine(stage.client, NAMESPACE, wanted, Progress(stage.clock.monotonic))
     assert await left(stage) == []

@@ -8,39 +8,10 @@ from dataclasses import dataclass
 
 from claimctl.cli.errors import UsageError
 from claimctl.text import listed
-from claimctl.wire.base import Wire
 from claimctl.wire.claims import Device, ResourceSlice
-from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import kind_of
+from claimctl.wire.device_classes import DeviceClass
 
 _DRIVER = re.compile(r"""\bdevice\.driver\s*==\s*(["'])([^"'\\]*)\1""")
-
-
-class CelSelector(Wire, frozen=True, kw_only=True):
-    expression: str = ""
-
-
-class DeviceSelector(Wire, frozen=True, kw_only=True):
-    cel: CelSelector | None = None
-
-
-class DeviceClassSpec(Wire, frozen=True, kw_only=True):
-    selectors: tuple[DeviceSelector, ...] = ()
-
-
-class DeviceClass(ObjectHeader, frozen=True, kw_only=True):
-    """A DeviceClass with its selectors."""
-
-    spec: DeviceClassSpec = DeviceClassSpec()
-
-    @property
-    def drivers(self) -> frozenset[str]:
-        """The drivers that its selectors name; none if it selects devices in another way."""
-        sources = (each.cel.expression for each in self.spec.selectors if each.cel is not None)
-        return frozenset(match[2] for source in sources for match in _DRIVER.finditer(source))
-
-
-DEVICECLASSES = kind_of("resource.k8s.io/v1", DeviceClass, namespaced=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +60,22 @@ def choose_nodes(driver: str, slices: Sequence[ResourceSlice], wanted: str) -> d
         names = sorted({piece.spec.driver for piece in slices})
         there = f"these have: {listed(names)}" if names else "the cluster has no ResourceSlice"
         raise UsageError(f"{driver}: no ResourceSlice is of this driver; {there}")
-    found = published(driver, own)
-    if not found:
+    by_node = published(driver, own)
+    if not by_node:
         why = "it publishes no device for a single node"
         raise UsageError(f"{driver}: {why}, and the check tries a driver node by node")
-    if wanted and wanted not in found:
+    if wanted and wanted not in by_node:
         raise UsageError(
-            f"--node: {driver} has no device on node {wanted}; it has some on {listed(found)}"
+            f"--node: {driver} has no device on node {wanted}; it has some on {listed(by_node)}"
         )
-    return {wanted: found[wanted]} if wanted else found
+    return {wanted: by_node[wanted]} if wanted else by_node
+
+
+def drivers_of(device_class: DeviceClass) -> frozenset[str]:
+    """The drivers that the selectors name; none if they select devices in another way."""
+    selectors = device_class.spec.selectors
+    sources = (it.cel.expression for it in selectors if it.cel is not None)
+    return frozenset(match[2] for source in sources for match in _DRIVER.finditer(source))
 
 
 def choose_class(driver: str, classes: Sequence[DeviceClass], wanted: str) -> str:
@@ -109,23 +87,23 @@ def choose_class(driver: str, classes: Sequence[DeviceClass], wanted: str) -> st
     Raises:
         UsageError: there is no such class, or not exactly one.
     """
-    names = sorted(each.metadata.name for each in classes)
+    names = sorted(it.metadata.name for it in classes)
     if wanted:
         if wanted not in names:
             there = f"there are {listed(names)}" if names else "the cluster has none"
             raise UsageError(f"--class: there is no DeviceClass {wanted}; {there}")
         return wanted
-    alone = sorted(each.metadata.name for each in classes if each.drivers == {driver})
+    alone = sorted(it.metadata.name for it in classes if drivers_of(it) == {driver})
     if driver in alone or len(alone) == 1:
         return driver if driver in alone else alone[0]
     if alone:
         raise UsageError(
             f"{driver} has several DeviceClasses; name one by --class: {listed(alone)}"
         )
-    for each in sorted(classes, key=lambda each: each.metadata.name):
-        if driver in each.drivers:
-            others = listed(sorted(each.drivers - {driver}))
-            name = each.metadata.name
+    for it in sorted(classes, key=lambda it: it.metadata.name):
+        if driver in drivers_of(it):
+            others = listed(sorted(drivers_of(it) - {driver}))
+            name = it.metadata.name
             raise UsageError(
                 f"DeviceClass {name} selects devices of {others}, too; to use it: --class {name}"
             )

@@ -8,8 +8,8 @@ from claimctl import __version__
 from claimctl.cli.documents import Document, Names, Part, says
 from claimctl.commands.drivers.manifests import Check
 from claimctl.commands.drivers.verdict import (
+    CheckStep,
     NodeSeen,
-    Step,
     answer_of,
     habits_of,
     not_tried,
@@ -77,11 +77,11 @@ def _node(seen: NodeSeen, driver: str) -> CheckedNode:
         seen=seen_in_words(seen),
         claimctl=answer_of(seen, driver),
         complete=seen.complete,
-        steps=tuple(_step(step, seen) for step in Step),
+        steps=tuple(_step(step, seen) for step in CheckStep),
     )
 
 
-def _step(step: Step, seen: NodeSeen) -> TriedStep:
+def _step(step: CheckStep, seen: NodeSeen) -> TriedStep:
     outcome = seen.outcome(step)
     seconds = None if outcome.seconds is None else round(outcome.seconds, 1)
     return TriedStep(

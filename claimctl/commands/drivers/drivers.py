@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     a minute later, and the next run what that leaves.
     """
     from claimctl.cli.session import in_session
-    from claimctl.commands.drivers.work import Wanted, run
+    from claimctl.commands.drivers.work import CheckWanted, run
 
-    wanted = Wanted(driver, node, device_class, image, timeout)
+    wanted = CheckWanted(driver, node, device_class, image, timeout)
     return in_session(access, run, namespace, wanted, output)

@@ -77,7 +77,7 @@ async def look_for(client: Client, namespace: str) -> Made:
         others += listing.items
     return Made(
         {job.metadata.name: job.metadata.generation for job in jobs},
-        frozenset(_check_of(each) for each in (*jobs, *others)),
+        frozenset(_check_of(it) for it in (*jobs, *others)),
     )
 
 
@@ -109,10 +109,10 @@ async def remove(client: Client, namespace: str, name: str) -> tuple[str, ...]:
     selector = f"{LABEL}={name}"
     for resource in (PODS, RESOURCECLAIMS):
         listing = await client.list(resource, namespace, label_selector=selector, partial=True)
-        for each in listing.items:
-            if isinstance(each, ResourceClaim):
-                await _let_go(client, each.metadata.name, namespace)
-            await _delete(client, resource, each.metadata.name, namespace)
+        for it in listing.items:
+            if isinstance(it, ResourceClaim):
+                await _let_go(client, it.metadata.name, namespace)
+            await _delete(client, resource, it.metadata.name, namespace)
     left = await _wait(client, namespace, selector)
     await _delete(client, JOBS, name, namespace)
     return left
@@ -157,7 +157,7 @@ async def _wait(client: Client, namespace: str, selector: str) -> tuple[str, ...
         there: list[str] = []
         for resource in (PODS, RESOURCECLAIMS):
             listing = await client.list(resource, namespace, label_selector=selector, partial=True)
-            there += (f"{resource.kind} {each.metadata.name}" for each in listing.items)
+            there += (f"{resource.kind} {it.metadata.name}" for it in listing.items)
         if not there or client.clock.monotonic() >= until:
             return tuple(there)
         await client.clock.sleep(LOOK_SECONDS)

@@ -12,7 +12,7 @@ from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 
 
-class Result(StrEnum):
+class StepResult(StrEnum):
     """What became of a step."""
 
     DONE = "Done"
@@ -29,12 +29,12 @@ class Result(StrEnum):
     NOT_TRIED = "NotTried"
 
 
-REFUSALS = (Result.PREPARE_REFUSED, Result.CONTAINER_REFUSED)
+REFUSALS = (StepResult.PREPARE_REFUSED, StepResult.CONTAINER_REFUSED)
 
 _BY_REASON = {
-    "FailedPrepareDynamicResources": Result.PREPARE_REFUSED,
-    "FailedCreatePodSandBox": Result.CONTAINER_REFUSED,
-    "Failed": Result.CONTAINER_REFUSED,
+    "FailedPrepareDynamicResources": StepResult.PREPARE_REFUSED,
+    "FailedCreatePodSandBox": StepResult.CONTAINER_REFUSED,
+    "Failed": StepResult.CONTAINER_REFUSED,
 }
 """The reasons of a kubelet's Events. It says Failed of images, too."""
 _IMAGE = re.compile(r"\b(pull|ErrImage\w*|ImagePull\w*|InvalidImageName)\b")
@@ -49,35 +49,35 @@ _NOT_THERE = ("is not registered", "in the list of registered DRA plugins")
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class PodSign:
     """How far a pod has come, and the words of who refuses it."""
 
-    result: Result
+    result: StepResult
     message: str = ""
 
 
-def sign_of(pod: Pod, events: Iterable[Event]) -> Sign:
+def sign_of(pod: Pod, events: Iterable[Event]) -> PodSign:
     """How far the pod has come. Without a refusal it is DONE or TIMED_OUT: it runs, or it waits."""
     if pod.status.phase == "Running":
-        return Sign(Result.DONE)
+        return PodSign(StepResult.DONE)
     if pod.status.phase in ("Succeeded", "Failed"):
-        return Sign(Result.ENDED, f"the pod has ended by itself ({pod.status.phase})")
-    found = [sign for event in events for sign in _signs(event, pod)]
-    if found:
-        return found[-1]
+        return PodSign(StepResult.ENDED, f"the pod has ended by itself ({pod.status.phase})")
+    signs = [sign for event in events for sign in _signs(event, pod)]
+    if signs:
+        return signs[-1]
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is not None and condition.reason == "Unschedulable":
-        return Sign(Result.NOT_SCHEDULED, condition.message)
-    return Sign(Result.TIMED_OUT)
+        return PodSign(StepResult.NOT_SCHEDULED, condition.message)
+    return PodSign(StepResult.TIMED_OUT)
 
 
-def _signs(event: Event, pod: Pod) -> Iterable[Sign]:
+def _signs(event: Event, pod: Pod) -> Iterable[PodSign]:
     result = _BY_REASON.get(event.reason)
     if result is None or not event.is_about(pod.metadata):
         return
     if event.reason == "Failed" and _IMAGE.search(event.note):
-        result = Result.NO_IMAGE
-    yield Sign(result, _LONG_WAYS.sub("", " ".join(event.note.split())))
+        result = StepResult.NO_IMAGE
+    yield PodSign(result, _LONG_WAYS.sub("", " ".join(event.note.split())))
 
 
 def is_away(message: str) -> bool:

@@ -13,8 +13,8 @@ from typing import TypeVar
 from claimctl.commands.drivers.choosing import Published, published
 from claimctl.commands.drivers.leftovers import LOOK_SECONDS, change_references
 from claimctl.commands.drivers.manifests import Check
-from claimctl.commands.drivers.signs import REFUSALS, Result, Sign, is_away, sign_of
-from claimctl.commands.drivers.verdict import NodeSeen, Outcome, Step
+from claimctl.commands.drivers.signs import REFUSALS, PodSign, StepResult, is_away, sign_of
+from claimctl.commands.drivers.verdict import CheckStep, NodeSeen, StepOutcome
 from claimctl.kube.client import Client
 from claimctl.live_objects import change_object
 from claimctl.reservation.facts.pods import is_bound, is_prepared
@@ -29,7 +29,7 @@ HIDING_SECONDS = 5.0
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a scheduler gets to find out that the device is free."""
 References = tuple[Reference, ...]
-_WAITS = Outcome(Result.TIMED_OUT)
+_WAITS = StepOutcome(StepResult.TIMED_OUT)
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class NodeTry:
     claim: str
     seconds: float
     report: Callable[[str], None]
-    steps: dict[Step, Outcome] = field(default_factory=dict)
+    steps: dict[CheckStep, StepOutcome] = field(default_factory=dict)
     hidden: bool = False
     device: str = ""
     _pods: int = 0
@@ -71,28 +71,30 @@ class NodeTry:
 
     async def _try(self) -> None:
         """The script. It ends early where nothing more can be learned."""
-        alone = await self._start(Step.PREPARE)
-        if self._done(Step.PREPARE):
+        alone = await self._start(CheckStep.PREPARE)
+        if self._done(CheckStep.PREPARE):
             await self._look_at_device()
             await self._list(self._beside_hold)
-        if not await self._stop(alone) or not self._done(Step.PREPARE):
+        if not await self._stop(alone) or not self._done(CheckStep.PREPARE):
             return
         await self._list(self._without_hold)
-        again = await self._start(Step.AGAIN)
-        if self._done(Step.AGAIN):
+        again = await self._start(CheckStep.AGAIN)
+        if self._done(CheckStep.AGAIN):
             await self._list(self._beside_hold)
-        if not await self._stop(again) or not self._done(Step.AGAIN):
+        if not await self._stop(again) or not self._done(CheckStep.AGAIN):
             return
-        if not await self._stop(await self._start(Step.HOLD_FIRST)):
+        if not await self._stop(await self._start(CheckStep.HOLD_FIRST)):
             return
-        if not self._done(Step.HOLD_FIRST):
-            before = await self._start(Step.HOLD_LAST, ahead=lambda pods: (*pods, self.check.hold))
+        if not self._done(CheckStep.HOLD_FIRST):
+            before = await self._start(
+                CheckStep.HOLD_LAST, ahead=lambda pods: (*pods, self.check.hold)
+            )
             if not await self._stop(before):
                 return
-        await self._stop(await self._start(Step.TWO_PODS, count=2, ahead=lambda pods: pods))
+        await self._stop(await self._start(CheckStep.TWO_PODS, count=2, ahead=lambda pods: pods))
 
-    def _done(self, step: Step) -> bool:
-        return self.steps[step].result is Result.DONE
+    def _done(self, step: CheckStep) -> bool:
+        return self.steps[step].result is StepResult.DONE
 
     # -- the list
 
@@ -109,7 +111,7 @@ class NodeTry:
 
     async def _start(
         self,
-        step: Step,
+        step: CheckStep,
         count: int = 1,
         ahead: Callable[[References], References] | None = None,
     ) -> tuple[Pod, ...]:
@@ -129,10 +131,10 @@ class NodeTry:
         self.steps[step] = await self._outcome(pods, patient=self._is_patient(step))
         return pods
 
-    def _is_patient(self, step: Step) -> bool:
+    def _is_patient(self, step: CheckStep) -> bool:
         """Whether a refusal may be for another reason than the list, and pass."""
-        again = self.steps.get(Step.AGAIN)
-        return again is None or step is Step.AGAIN or bool(again.message)
+        again = self.steps.get(CheckStep.AGAIN)
+        return again is None or step is CheckStep.AGAIN or bool(again.message)
 
     async def _create(self, *, gated: bool) -> Pod:
         self._pods += 1
@@ -144,7 +146,7 @@ class NodeTry:
         name, open_ = pod.metadata.name, {"spec": {"schedulingGates": None}}
         await change_object(self.client, PODS, name, lambda _: open_, self.check.namespace)
 
-    async def _outcome(self, pods: Iterable[Pod], *, patient: bool) -> Outcome:
+    async def _outcome(self, pods: Iterable[Pod], *, patient: bool) -> StepOutcome:
         """Wait until all pods run, or one of them is refused.
 
         Args:
@@ -152,15 +154,15 @@ class NodeTry:
         """
         watches = [_Watch(self.client, pod, patient=patient) for pod in pods]
 
-        async def known() -> Outcome | None:
-            found = [await each.look() for each in watches]
-            bad = [each for each in found if each is not None and each.result is not Result.DONE]
-            if bad or None not in found:
-                return (bad or found)[0]
+        async def known() -> StepOutcome | None:
+            looked = [await it.look() for it in watches]
+            bad = [it for it in looked if it is not None and it.result is not StepResult.DONE]
+            if bad or None not in looked:
+                return (bad or looked)[0]
             return None
 
         outcome = await self._until(known, self.seconds)
-        late = [watch.last for watch in watches if watch.last.result is not Result.DONE]
+        late = [watch.last for watch in watches if watch.last.result is not StepResult.DONE]
         return outcome or late[0]
 
     async def _stop(self, pods: Iterable[Pod]) -> bool:
@@ -172,20 +174,20 @@ class NodeTry:
             await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
 
         async def gone() -> bool | None:
-            found = [
+            looked = [
                 await self.client.find(PODS, pod.metadata.name, self.check.namespace)
                 for pod in pods
             ]
-            return None if any(pod and pod.metadata.uid in uids for pod in found) else True
+            return None if any(pod and pod.metadata.uid in uids for pod in looked) else True
 
         ended = await self._until(gone, self.seconds)
         seconds = self.client.clock.monotonic() - begun
         if ended is None:
             message = f"the pod was still there {seconds:.0f} s after its deletion"
-            self.steps[Step.UNPREPARE] = Outcome(Result.TIMED_OUT, message=message)
+            self.steps[CheckStep.UNPREPARE] = StepOutcome(StepResult.TIMED_OUT, message=message)
             return False
-        if self._done(Step.PREPARE):
-            self.steps.setdefault(Step.UNPREPARE, Outcome(Result.DONE, seconds))
+        if self._done(CheckStep.PREPARE):
+            self.steps.setdefault(CheckStep.UNPREPARE, StepOutcome(StepResult.DONE, seconds))
         await self._list(lambda listed: self._without_dead(listed, uids))
         return True
 
@@ -218,9 +220,9 @@ class NodeTry:
         """Look again and again; None if there was no answer in time."""
         until = self.client.clock.monotonic() + seconds
         while True:
-            found = await look()
-            if found is not None or self.client.clock.monotonic() >= until:
-                return found
+            looked = await look()
+            if looked is not None or self.client.clock.monotonic() >= until:
+                return looked
             await self.client.clock.sleep(LOOK_SECONDS)
 
 
@@ -231,18 +233,18 @@ class _Watch:
     client: Client
     pod: Pod
     patient: bool
-    last: Outcome = _WAITS
+    last: StepOutcome = _WAITS
     _bound: float | None = None
     _prepared: float | None = None
     _refused: str = ""
     _unschedulable: float | None = None
 
-    async def look(self) -> Outcome | None:
+    async def look(self) -> StepOutcome | None:
         """The outcome, once it is known for good."""
         now, meta = self.client.clock.monotonic(), self.pod.metadata
         pod = await self.client.find(PODS, meta.name, meta.namespace)
         if pod is None or pod.metadata.uid != meta.uid:
-            return Outcome(Result.ENDED, message="the pod was deleted by somebody else")
+            return StepOutcome(StepResult.ENDED, message="the pod was deleted by somebody else")
         if is_bound(pod) and self._bound is None:
             self._bound = now
         if is_prepared(pod) and self._bound is not None and self._prepared is None:
@@ -251,23 +253,35 @@ class _Watch:
         if sign.result in REFUSALS:
             self._refused = sign.message
         seconds = None
-        if sign.result is Result.DONE and self._bound is not None and self._prepared is not None:
+        if (
+            sign.result is StepResult.DONE
+            and self._bound is not None
+            and self._prepared is not None
+        ):
             seconds = self._prepared - self._bound
-        message = self._refused if sign.result is Result.DONE else sign.message
-        self.last = Outcome(sign.result, seconds, message)
+        message = self._refused if sign.result is StepResult.DONE else sign.message
+        self.last = StepOutcome(sign.result, seconds, message)
         return self.last if self._is_final(sign.result, sign.message, now) else None
 
-    async def _sign(self, pod: Pod) -> Sign:
+    def _outcome(self, sign: PodSign) -> StepOutcome:
+        if sign.result is not StepResult.DONE:
+            return StepOutcome(sign.result, message=sign.message)
+        seconds = None
+        if self._bound is not None and self._prepared is not None:
+            seconds = self._prepared - self._bound
+        return StepOutcome(StepResult.DONE, seconds, self._refused)
+
+    async def _sign(self, pod: Pod) -> PodSign:
         if pod.status.phase == "Running":
             return sign_of(pod, ())
         about, place = f"regarding.uid={pod.metadata.uid}", pod.metadata.namespace
         events = await self.client.list(EVENTS, place, field_selector=about, partial=True)
         return sign_of(pod, events.items)
 
-    def _is_final(self, result: Result, message: str, now: float) -> bool:
-        if result in (Result.DONE, Result.ENDED):
+    def _is_final(self, result: StepResult, message: str, now: float) -> bool:
+        if result in (StepResult.DONE, StepResult.ENDED):
             return True
-        if result is Result.NOT_SCHEDULED:
+        if result is StepResult.NOT_SCHEDULED:
             self._unschedulable = self._unschedulable or now
             return now - self._unschedulable >= UNSCHEDULABLE_SECONDS
         if result in REFUSALS:

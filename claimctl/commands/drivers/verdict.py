@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from claimctl.commands.drivers.signs import REFUSALS, Result, is_away
+from claimctl.commands.drivers.signs import REFUSALS, StepResult, is_away
 from claimctl.reservation.kinds.drivers import (
     HIDES_USED_DEVICES,
     WANTS_ONE_POD,
@@ -19,7 +19,7 @@ SLOW_SECONDS = 10.0
 """After so long beside a hold, a controller takes a driver for one that refuses it."""
 
 
-class Step(StrEnum):
+class CheckStep(StrEnum):
     """What is tried, in this order. The value is for people."""
 
     PREPARE = "prepare"
@@ -31,7 +31,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """What became of a step.
 
     Attributes:
@@ -39,7 +39,7 @@ class Outcome:
         message: who refused it, and why; of a step that is done, what was refused at first.
     """
 
-    result: Result = Result.NOT_TRIED
+    result: StepResult = StepResult.NOT_TRIED
     seconds: float | None = None
     message: str = ""
 
@@ -61,41 +61,41 @@ class NodeSeen:
     device: str = ""
     hidden: bool = False
     effects: frozenset[str] = frozenset()
-    steps: Mapping[Step, Outcome] = field(default_factory=dict)
+    steps: Mapping[CheckStep, StepOutcome] = field(default_factory=dict)
     skipped: str = ""
 
-    def result(self, step: Step) -> Result:
+    def result(self, step: CheckStep) -> StepResult:
         return self.outcome(step).result
 
-    def outcome(self, step: Step) -> Outcome:
-        return self.steps.get(step, Outcome())
+    def outcome(self, step: CheckStep) -> StepOutcome:
+        return self.steps.get(step, StepOutcome())
 
     @property
     def complete(self) -> bool:
         """Whether every step led to a statement about the driver."""
-        told = (Result.DONE, *REFUSALS)
-        behind = self.result(Step.HOLD_FIRST) is Result.DONE
-        wanted = [step for step in Step if not (step is Step.HOLD_LAST and behind)]
-        return all(self.result(step) in told for step in wanted)
+        answers = (StepResult.DONE, *REFUSALS)
+        behind = self.result(CheckStep.HOLD_FIRST) is StepResult.DONE
+        wanted = [step for step in CheckStep if not (step is CheckStep.HOLD_LAST and behind)]
+        return all(self.result(step) in answers for step in wanted)
 
 
 def habits_of(seen: NodeSeen) -> tuple[str, ...]:
     """The habits that the driver has shown on the node, in the order of the data."""
-    found = {*_of_prepares(seen), *_of_lists(seen), *_of_slices(seen)}
-    return tuple(name for name in known_habits() if name in found)
+    shown = {*_of_prepares(seen), *_of_lists(seen), *_of_slices(seen)}
+    return tuple(name for name in known_habits() if name in shown)
 
 
 def _of_prepares(seen: NodeSeen) -> Iterator[str]:
-    tried = [seen.outcome(step) for step in (Step.PREPARE, Step.AGAIN)]
+    tried = [seen.outcome(step) for step in (CheckStep.PREPARE, CheckStep.AGAIN)]
     for outcome in tried:
-        if outcome.result is Result.PREPARE_REFUSED:
+        if outcome.result is StepResult.PREPARE_REFUSED:
             yield "away" if is_away(outcome.message) else "fails-to-prepare"
-    prepared = [each.seconds for each in tried if each.seconds is not None]
+    prepared = [it.seconds for it in tried if it.seconds is not None]
     # the first one may have waited for something else
     if prepared and min(prepared) > SLOW_SECONDS:
         yield "slow"
-    unprepared = seen.outcome(Step.UNPREPARE)
-    if unprepared.result is Result.TIMED_OUT and prepared:
+    unprepared = seen.outcome(CheckStep.UNPREPARE)
+    if unprepared.result is StepResult.TIMED_OUT and prepared:
         yield "fails-to-unprepare"
     elif (unprepared.seconds or 0) > SLOW_SECONDS:
         yield "slow"
@@ -103,15 +103,15 @@ def _of_prepares(seen: NodeSeen) -> Iterator[str]:
 
 def _of_lists(seen: NodeSeen) -> Iterator[str]:
     """What a driver wants of the list. It prepared the claim for one pod alone before."""
-    if seen.result(Step.AGAIN) is not Result.DONE:
+    if seen.result(CheckStep.AGAIN) is not StepResult.DONE:
         return
-    first, last = seen.result(Step.HOLD_FIRST), seen.result(Step.HOLD_LAST)
+    first, last = seen.result(CheckStep.HOLD_FIRST), seen.result(CheckStep.HOLD_LAST)
     one_pod = first in REFUSALS and last in REFUSALS
     if one_pod:
         yield WANTS_ONE_POD
-    elif first in REFUSALS and last is Result.DONE:
+    elif first in REFUSALS and last is StepResult.DONE:
         yield "reads-the-first-reference"
-    if seen.result(Step.TWO_PODS) in REFUSALS and not one_pod:
+    if seen.result(CheckStep.TWO_PODS) in REFUSALS and not one_pod:
         yield "refuses-a-second-pod"
 
 
@@ -133,7 +133,7 @@ def seen_in_words(seen: NodeSeen) -> str:
     """What was seen, in one line."""
     if seen.skipped:
         return f"nothing tried: {seen.skipped}"
-    parts = [_step_in_words(step, seen.outcome(step)) for step in Step]
+    parts = [_step_in_words(step, seen.outcome(step)) for step in CheckStep]
     if seen.hidden:
         parts.append("the device was not published while a pod used it")
     parts += [f"a device has a taint {effect}" for effect in sorted(seen.effects)]
@@ -141,19 +141,19 @@ def seen_in_words(seen: NodeSeen) -> str:
 
 
 _SAID = {
-    Result.PREPARE_REFUSED: "refused",
-    Result.CONTAINER_REFUSED: "no container",
-    Result.NO_IMAGE: "no image",
-    Result.NOT_SCHEDULED: "not scheduled",
-    Result.ENDED: "ended",
-    Result.TIMED_OUT: "no answer in time",
+    StepResult.PREPARE_REFUSED: "refused",
+    StepResult.CONTAINER_REFUSED: "no container",
+    StepResult.NO_IMAGE: "no image",
+    StepResult.NOT_SCHEDULED: "not scheduled",
+    StepResult.ENDED: "ended",
+    StepResult.TIMED_OUT: "no answer in time",
 }
 
 
-def _step_in_words(step: Step, outcome: Outcome) -> str:
-    if outcome.result is Result.NOT_TRIED:
+def _step_in_words(step: CheckStep, outcome: StepOutcome) -> str:
+    if outcome.result is StepResult.NOT_TRIED:
         return ""
-    if outcome.result is not Result.DONE:
+    if outcome.result is not StepResult.DONE:
         return f"{step}: {_SAID[outcome.result]}" + f" ({outcome.message})" * bool(outcome.message)
     took = f" in {duration(outcome.seconds)}" if (outcome.seconds or 0) >= 1 else ""
     first = f", refused at first ({outcome.message})" if outcome.message else ""
@@ -165,7 +165,7 @@ def answer_of(seen: NodeSeen, driver: str) -> str:
     if seen.skipped:
         return "-"
     habits = [known_habits()[name] for name in habits_of(seen)]
-    does = [each.claimctl for each in habits]
+    does = [it.claimctl for it in habits]
     if not does:
         does = ["holds the claim" if seen.complete else "not known: the check was not finished"]
     return "; ".join(dict.fromkeys([*does, *tasks_of(seen, driver)]))

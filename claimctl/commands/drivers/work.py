@@ -14,7 +14,6 @@ from claimctl.cli.printer import say
 from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session
 from claimctl.commands.drivers.choosing import (
-    DEVICECLASSES,
     Published,
     choose_class,
     choose_nodes,
@@ -40,7 +39,7 @@ from claimctl.parallel import in_parallel
 from claimctl.wire.access_reviews import Right
 from claimctl.wire.nodes import Node
 from claimctl.wire.releases import FROM_1_36
-from claimctl.wire.resources import JOBS, NODES, RESOURCESLICES
+from claimctl.wire.resources import DEVICECLASSES, JOBS, NODES, RESOURCESLICES
 
 NODES_AT_ONCE = 8
 RIGHTS = (
@@ -60,7 +59,7 @@ CLUSTER_RIGHTS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CheckWanted:
     """What the flags ask for; '' leaves the choice to the command."""
 
     driver: str
@@ -71,7 +70,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Run:
+class CheckRun:
     """One run of the command, with what came out of it."""
 
     check: Check
@@ -79,7 +78,7 @@ class Run:
     left: tuple[str, ...] = ()
 
 
-async def run(session: Session, wanted: Wanted, output: Output) -> int:
+async def run(session: Session, wanted: CheckWanted, output: Output) -> int:
     """Check the driver, and print what was seen; the exit code."""
     with progress(f"checking {wanted.driver}") as line:
         done = await examine(session.client, session.namespace, wanted, line)
@@ -87,11 +86,11 @@ async def run(session: Session, wanted: Wanted, output: Output) -> int:
     render(output, table(seen, wanted.driver), document(done.check, seen, done.left))
     if output.for_people:
         _conclude(done.left)
-    news = any(not each.complete or tasks_of(each, wanted.driver) for each in seen)
+    news = any(not it.complete or tasks_of(it, wanted.driver) for it in seen)
     return ExitCode.FINDINGS if news or done.left else ExitCode.OK
 
 
-async def examine(client: Client, namespace: str, wanted: Wanted, line: Progress) -> Run:
+async def examine(client: Client, namespace: str, wanted: CheckWanted, line: Progress) -> CheckRun:
     """Check the driver on its nodes.
 
     Raises:
@@ -107,7 +106,7 @@ async def examine(client: Client, namespace: str, wanted: Wanted, line: Progress
     nodes = {node.metadata.name: node for node in (await list_if_allowed(client, NODES)).items}
     await remove_leftovers(client, namespace, line.say)
     name = f"claimctl-check-{secrets.token_hex(4)}"
-    made = Run(Check(name, namespace, wanted.driver, device_class, wanted.image))
+    made = CheckRun(Check(name, namespace, wanted.driver, device_class, wanted.image))
     async with _made(client, made, line):
         await _try_all(client, made, there, nodes, wanted.seconds, line)
     return made
@@ -126,7 +125,7 @@ async def _expect_rights(client: Client, namespace: str) -> None:
 
 
 @asynccontextmanager
-async def _made(client: Client, run: Run, line: Progress) -> AsyncIterator[None]:
+async def _made(client: Client, run: CheckRun, line: Progress) -> AsyncIterator[None]:
     """Make the Job that owns all else, and remove everything in the end, also after Ctrl-C."""
     check = run.check
     try:
@@ -144,7 +143,7 @@ async def _made(client: Client, run: Run, line: Progress) -> AsyncIterator[None]
 
 async def _try_all(
     client: Client,
-    run: Run,
+    run: CheckRun,
     there: Mapping[str, Published],
     nodes: Mapping[str, Node],
     seconds: float,

@@ -47,7 +47,7 @@ class DriverHabits(Wire, frozen=True, kw_only=True):
     """'seen' beside a real kubelet, or 'read' in the source."""
     habits: tuple[str, ...] = ()
     """The names of its habits."""
-    found: str = ""
+    observed: str = ""
     """What was seen or read."""
     source: str = ""
     """The file of the driver that shows the habits."""
