@@ -59,6 +59,8 @@ tree deploy/train -n ml
 tree pod/nope -n ml
 doctor
 doctor -n ml
+doctor driver gpu.example.com -n ml --node node-0 --timeout 2
+doctor driver nope -n ml
 doctor orphans -n ml
 doctor report -n ml -f {folder}/report.zip
 doctor report -n ml -f {folder}/none/report.zip
@@ -92,7 +94,7 @@ reschedule --policy-config-file {folder}/policy.yaml
 """The first line of a command is tried in every form of output."""
 SHOW_TEXTS = {
     *("get", "explain", "timeline", "tree", "doctor", "doctor version"),
-    *("reschedule", "downgrade-prepare", "doctor report"),
+    *("reschedule", "downgrade-prepare", "doctor report", "doctor driver"),
 }
 """The commands that show texts of tenants, and not only names that the API server checks."""
 POLICY = {

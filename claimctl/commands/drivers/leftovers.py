@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from claimctl.commands.drivers.manifests import LEFT_SECONDS, Check
 from claimctl.kube.claim_lists import change_list
@@ -30,6 +31,7 @@ DEAD_SECONDS = 25.0
 GOING_SECONDS = 60.0
 """How long the end of pods and claims is waited for."""
 LOOK_SECONDS = 0.5
+_OWNED: tuple[Resource[Any], ...] = (PODS, RESOURCECLAIMS)
 TRIES = 10
 
 
@@ -72,7 +74,7 @@ class Made:
 async def look_for(client: Client, namespace: str) -> Made:
     jobs = (await client.list(JOBS, namespace, label_selector=LABEL, partial=True)).items
     others: list[HasMetadata] = []
-    for resource in (PODS, RESOURCECLAIMS):
+    for resource in _OWNED:
         listing = await client.list(resource, namespace, label_selector=LABEL, partial=True)
         others += listing.items
     return Made(
@@ -107,7 +109,7 @@ async def remove(client: Client, namespace: str, name: str) -> tuple[str, ...]:
         They are being deleted.
     """
     selector = f"{LABEL}={name}"
-    for resource in (PODS, RESOURCECLAIMS):
+    for resource in _OWNED:
         listing = await client.list(resource, namespace, label_selector=selector, partial=True)
         for it in listing.items:
             if isinstance(it, ResourceClaim):
@@ -124,18 +126,28 @@ async def _let_go(client: Client, name: str, namespace: str) -> None:
         await change_references(client, name, namespace, lambda listed: filter(is_pod, listed))
 
 
+class ClaimLost(Exception):
+    """The claim is not allocated any more, although the check uses it."""
+
+
 async def change_references(
     client: Client,
     name: str,
     namespace: str,
     change: Callable[[tuple[Reference, ...]], Iterable[Reference]],
 ) -> None:
-    """Change the list of a claim as it is now, and decide anew if another client was faster."""
+    """Change the list of a claim as it is now, and decide anew if another client was faster.
+
+    Raises:
+        ClaimLost: the claim has no allocation, so that it can have no list.
+    """
     for attempt in range(TRIES):
         claim = await client.get(RESOURCECLAIMS, name, namespace)
         wanted = tuple(change(claim.status.reserved_for))
         if wanted == claim.status.reserved_for:
             return
+        if claim.status.allocation is None:
+            raise ClaimLost
         try:
             await change_list(client, RESOURCECLAIMS, claim, wanted)
         except Conflict:
@@ -145,7 +157,7 @@ async def change_references(
             return
 
 
-async def _delete(client: Client, resource: Resource[object], name: str, namespace: str) -> None:
+async def _delete(client: Client, resource: Resource[Any], name: str, namespace: str) -> None:
     with suppress(NotFound):
         await client.delete(resource, name, namespace)
 
@@ -155,7 +167,7 @@ async def _wait(client: Client, namespace: str, selector: str) -> tuple[str, ...
     until = client.clock.monotonic() + GOING_SECONDS
     while True:
         there: list[str] = []
-        for resource in (PODS, RESOURCECLAIMS):
+        for resource in _OWNED:
             listing = await client.list(resource, namespace, label_selector=selector, partial=True)
             there += (f"{resource.kind} {it.metadata.name}" for it in listing.items)
         if not there or client.clock.monotonic() >= until:

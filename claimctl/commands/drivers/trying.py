@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from claimctl.commands.drivers.choosing import Published, published
-from claimctl.commands.drivers.leftovers import LOOK_SECONDS, change_references
+from claimctl.commands.drivers.leftovers import LOOK_SECONDS, ClaimLost, change_references
 from claimctl.commands.drivers.manifests import Check
 from claimctl.commands.drivers.signs import REFUSALS, PodSign, StepResult, is_away, sign_of
 from claimctl.commands.drivers.verdict import CheckStep, NodeSeen, StepOutcome
@@ -29,6 +29,7 @@ HIDING_SECONDS = 5.0
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a scheduler gets to find out that the device is free."""
 References = tuple[Reference, ...]
+_ENDED = "the pod ended before it was stopped: --image has to name an image that does nothing"
 _WAITS = StepOutcome(StepResult.TIMED_OUT)
 
 
@@ -55,7 +56,11 @@ class NodeTry:
 
     async def run(self) -> NodeSeen:
         await self._make_claim()
-        await self._try()
+        try:
+            await self._try()
+        except ClaimLost:
+            last = list(self.steps)[-1]
+            self.steps[last] = StepOutcome(StepResult.ENDED, message=_ENDED)
         return NodeSeen(
             node=self.there.node,
             device=self.device,
@@ -174,11 +179,8 @@ class NodeTry:
             await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
 
         async def gone() -> bool | None:
-            looked = [
-                await self.client.find(PODS, pod.metadata.name, self.check.namespace)
-                for pod in pods
-            ]
-            return None if any(pod and pod.metadata.uid in uids for pod in looked) else True
+            there = [await self._find(pod) for pod in pods]
+            return None if any(there) else True
 
         ended = await self._until(gone, self.seconds)
         seconds = self.client.clock.monotonic() - begun
@@ -190,6 +192,11 @@ class NodeTry:
             self.steps.setdefault(CheckStep.UNPREPARE, StepOutcome(StepResult.DONE, seconds))
         await self._list(lambda listed: self._without_dead(listed, uids))
         return True
+
+    async def _find(self, pod: Pod) -> Pod | None:
+        """The pod as it is now; None if it is gone."""
+        now = await self.client.find(PODS, pod.metadata.name, self.check.namespace)
+        return now if now is not None and now.metadata.uid == pod.metadata.uid else None
 
     def _without_dead(self, listed: References, uids: set[str]) -> References:
         """Beside a hold, kube-controller-manager before 1.36 leaves dead pods in the list. Without

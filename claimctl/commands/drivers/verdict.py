@@ -155,7 +155,8 @@ def _step_in_words(step: CheckStep, outcome: StepOutcome) -> str:
         return ""
     if outcome.result is not StepResult.DONE:
         return f"{step}: {_SAID[outcome.result]}" + f" ({outcome.message})" * bool(outcome.message)
-    took = f" in {duration(outcome.seconds)}" if (outcome.seconds or 0) >= 1 else ""
+    seconds = outcome.seconds or 0.0
+    took = f" in {duration(seconds)}" if seconds >= 1 else ""
     first = f", refused at first ({outcome.message})" if outcome.message else ""
     return f"{step}: done{took}{first}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from claimctl.commands.drivers.manifests import LABEL, LEFT_SECONDS, Check
+from claimctl.commands.drivers.manifests import LEFT_SECONDS, Check
+from claimctl.wire.reservations import DRIVER_CHECK_LABEL as LABEL
 
 CHECK = Check("claimctl-check-1", "team", "gpu.example.com", "gpu", "pause:1", "uid-1")
 
