@@ -59,8 +59,8 @@ tree deploy/train -n ml
 tree pod/nope -n ml
 doctor
 doctor -n ml
-doctor driver gpu.example.com -n ml --node node-0 --timeout 2
 doctor driver nope -n ml
+doctor driver gpu.example.com -n ml --node node-0 --timeout 2
 doctor orphans -n ml
 doctor report -n ml -f {folder}/report.zip
 doctor report -n ml -f {folder}/none/report.zip

@@ -69,6 +69,7 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/parts.py": "wiring, used by controller/test_manager.py",
     "commands/doctor/bundle.py": "it only reads: test_doctor_report.py",
     "commands/drivers/leftovers.py": "e2e/test_driver_check.py: a kill at each write",
+    "commands/drivers/start_watch.py": "test_signs.py decides; e2e/test_driver_check.py",
     "commands/drivers/trying.py": "e2e/test_driver_check.py",
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",

@@ -7,30 +7,29 @@ the second prepare it leaves the list, so that the driver sees one pod alone aga
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from claimctl.commands.drivers.choosing import Published, published
 from claimctl.commands.drivers.leftovers import LOOK_SECONDS, ClaimLost, change_references
 from claimctl.commands.drivers.manifests import Check
-from claimctl.commands.drivers.signs import REFUSALS, PodSign, StepResult, is_away, sign_of
+from claimctl.commands.drivers.signs import StepResult
+from claimctl.commands.drivers.start_watch import StartWatch
 from claimctl.commands.drivers.verdict import CheckStep, NodeSeen, StepOutcome
 from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, NotFound
 from claimctl.live_objects import change_object
-from claimctl.reservation.facts.pods import is_bound, is_prepared
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import EVENTS, PODS, RESOURCECLAIMS, RESOURCESLICES
+from claimctl.wire.resources import PODS, RESOURCECLAIMS, RESOURCESLICES
 
 _T = TypeVar("_T")
 
 HIDING_SECONDS = 5.0
 """How long a driver gets to take a device in use out of its slices."""
-UNSCHEDULABLE_SECONDS = 15.0
-"""How long a scheduler gets to find out that the device is free."""
 References = tuple[Reference, ...]
 _ENDED = "the pod ended before it was stopped: --image has to name an image that does nothing"
-_WAITS = StepOutcome(StepResult.TIMED_OUT)
 
 
 @dataclass(slots=True)
@@ -157,7 +156,7 @@ class NodeTry:
         Args:
             patient: whether a refusal may pass: the kubelet tries again after a minute or so.
         """
-        watches = [_Watch(self.client, pod, patient=patient) for pod in pods]
+        watches = [StartWatch(self.client, pod, patient=patient) for pod in pods]
 
         async def known() -> StepOutcome | None:
             looked = [await it.look() for it in watches]
@@ -176,7 +175,8 @@ class NodeTry:
         begun = self.client.clock.monotonic()
         for pod in pods:
             meta = pod.metadata
-            await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
+            with suppress(NotFound, Conflict):  # it is gone, or another one has its name
+                await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
 
         async def gone() -> bool | None:
             there = [await self._find(pod) for pod in pods]
@@ -217,8 +217,10 @@ class NodeTry:
 
         async def hidden() -> bool | None:
             slices = (await self.client.list(RESOURCESLICES, partial=True)).items
-            now = published(self.check.driver, slices).get(self.there.node)
-            return True if now is None or result.device not in now.names else None
+            here = [it for it in slices if it.spec.node_name == self.there.node]
+            now = published(self.check.driver, here).get(self.there.node)
+            is_there = any(it.spec.driver == self.check.driver for it in here)
+            return (is_there and (now is None or result.device not in now.names)) or None
 
         if result.device in self.there.names:
             self.hidden = bool(await self._until(hidden, HIDING_SECONDS))
@@ -231,66 +233,3 @@ class NodeTry:
             if looked is not None or self.client.clock.monotonic() >= until:
                 return looked
             await self.client.clock.sleep(LOOK_SECONDS)
-
-
-@dataclass(slots=True)
-class _Watch:
-    """One pod on its way to run."""
-
-    client: Client
-    pod: Pod
-    patient: bool
-    last: StepOutcome = _WAITS
-    _bound: float | None = None
-    _prepared: float | None = None
-    _refused: str = ""
-    _unschedulable: float | None = None
-
-    async def look(self) -> StepOutcome | None:
-        """The outcome, once it is known for good."""
-        now, meta = self.client.clock.monotonic(), self.pod.metadata
-        pod = await self.client.find(PODS, meta.name, meta.namespace)
-        if pod is None or pod.metadata.uid != meta.uid:
-            return StepOutcome(StepResult.ENDED, message="the pod was deleted by somebody else")
-        if is_bound(pod) and self._bound is None:
-            self._bound = now
-        if is_prepared(pod) and self._bound is not None and self._prepared is None:
-            self._prepared = now
-        sign = await self._sign(pod)
-        if sign.result in REFUSALS:
-            self._refused = sign.message
-        seconds = None
-        if (
-            sign.result is StepResult.DONE
-            and self._bound is not None
-            and self._prepared is not None
-        ):
-            seconds = self._prepared - self._bound
-        message = self._refused if sign.result is StepResult.DONE else sign.message
-        self.last = StepOutcome(sign.result, seconds, message)
-        return self.last if self._is_final(sign.result, sign.message, now) else None
-
-    def _outcome(self, sign: PodSign) -> StepOutcome:
-        if sign.result is not StepResult.DONE:
-            return StepOutcome(sign.result, message=sign.message)
-        seconds = None
-        if self._bound is not None and self._prepared is not None:
-            seconds = self._prepared - self._bound
-        return StepOutcome(StepResult.DONE, seconds, self._refused)
-
-    async def _sign(self, pod: Pod) -> PodSign:
-        if pod.status.phase == "Running":
-            return sign_of(pod, ())
-        about, place = f"regarding.uid={pod.metadata.uid}", pod.metadata.namespace
-        events = await self.client.list(EVENTS, place, field_selector=about, partial=True)
-        return sign_of(pod, events.items)
-
-    def _is_final(self, result: StepResult, message: str, now: float) -> bool:
-        if result in (StepResult.DONE, StepResult.ENDED):
-            return True
-        if result is StepResult.NOT_SCHEDULED:
-            self._unschedulable = self._unschedulable or now
-            return now - self._unschedulable >= UNSCHEDULABLE_SECONDS
-        if result in REFUSALS:
-            return not self.patient or is_away(message)
-        return False
