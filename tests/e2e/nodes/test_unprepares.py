@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pytest
 from kube_in_process.device_witness import RAN_UNPREPARED
+from kube_in_process.habits.presence import Slow
 
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
+from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, Stage
 from tests.e2e.scenes import come_while_unprepared
 
 pytestmark = pytest.mark.cluster(HOLD_136)
+LIVES = int(os.environ.get("LIVES", "3"))
 
 
 async def test_a_pod_that_comes_while_its_claim_is_unprepared_may_run_without_devices(
@@ -19,4 +26,45 @@ async def test_a_pod_that_comes_while_its_claim_is_unprepared_may_run_without_de
     print(*found, sep="\n")
     is_old = stage.site.fleet.version < (1, 37)
     assert {each.rule for each in found} == ({RAN_UNPREPARED} if is_old else set())
+    stage.site.excused.add(RAN_UNPREPARED)
+
+
+async def roll_out(stage: Stage, number: int) -> None:
+    """Roll out, and go on as soon as another pod runs."""
+    before = {pod.metadata.uid for pod in await stage.running()}
+    template = {"metadata": {"annotations": {"number": str(number)}}}
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"template": template}})
+
+    async def another() -> bool:
+        return bool({pod.metadata.uid for pod in await stage.running()} - before)
+
+    await stage.until(another, "the next pod runs")
+
+
+IN_TURN = {"type": "Recreate"}
+AT_ONCE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["quick", "slow"])
+@pytest.mark.parametrize("strategy", [IN_TURN, AT_ONCE], ids=["Recreate", "maxSurge 0"])
+async def test_rollouts_at_full_speed(
+    stage: Stage, strategy: dict[str, Any], seconds: float
+) -> None:
+    """``LIVES=30`` plays so many rollouts in place of the few of every run."""
+    await stage.site.driver.take_up(Slow(prepare_seconds=0.0, unprepare_seconds=seconds))
+    await stage.started()
+    body = manifests.deployment(reserve="*")
+    body["spec"]["strategy"] = strategy
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    for number in range(LIVES):
+        await roll_out(stage, number)
+    await stage.clock.sleep(3)
+    found = await stage.site.device_faults()
+    verbs = [call.verb for call in stage.site.driver.calls()]
+    print(f"{strategy['type']}, {seconds:g} s: {len(verbs)} calls, {len(found)} faults")
+    print(*found, sep="\n")
     stage.site.excused.add(RAN_UNPREPARED)
