@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kube_in_process.containers import FOREVER
-from kube_in_process.device_witness import ALLOCATED_TWICE, RAN_UNPREPARED, DeviceFault
+from kube_in_process.device_witness import OF_KUBERNETES, DeviceFault
 
 from labs import frame
 from labs.torture_nodes.killing import KINDS
 
 _NONE = "none"
-_OF_KUBERNETES = {ALLOCATED_TWICE: "the scheduler's", RAN_UNPREPARED: "the kubelet's"}
-"""The rules that claimctl cannot break, with whose faults they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +56,7 @@ class Tally:
     @property
     def lost(self) -> list[DeviceFault]:
         """The faults that a claim's owner can prevent: not those of Kubernetes alone."""
-        return [each for each in self.faults if each.rule not in _OF_KUBERNETES]
+        return [each for each in self.faults if each.rule not in OF_KUBERNETES]
 
 
 def report(options: Options, version: str, tally: Tally) -> list[str]:
@@ -77,7 +75,7 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
         "faults": _counted(Counter(each.rule for each in lost)),
         **{
             whose: f"{sum(each.rule == rule for each in tally.faults)} {rule}"
-            for rule, whose in _OF_KUBERNETES.items()
+            for rule, whose in OF_KUBERNETES.items()
         },
         "longest": f"{longest}; {open_} not ended" if open_ else longest,
     }
