@@ -11,6 +11,7 @@ from kube_in_process.real.servers.driver import StandInDriver
 from kube_in_process.real.servers.nodes import Fleet
 
 Object = dict[str, Any]
+Objects = list[Object]
 FLEET = Fleet((1, 36), count=2, devices=2)
 REFERENCE = {"resource": "pods", "name": "p1", "uid": "uid-p1"}
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "uid-work"}
@@ -20,8 +21,8 @@ class Documents:
     """A client that keeps slices, and has the claims that it is given."""
 
     def __init__(self) -> None:
-        self.claims: list[Object] = []
-        self.slices = [
+        self.claims: Objects = []
+        self.slices: Objects = [
             {
                 "metadata": {"name": f"{node}-{FLEET.driver}-0"},
                 "spec": {
@@ -34,7 +35,7 @@ class Documents:
             for node in FLEET.names
         ]
 
-    async def list(self, kind: tuple[str, str]) -> list[Object]:
+    async def list(self, kind: tuple[str, str]) -> Objects:
         return copy.deepcopy(self.claims if kind[1] == "ResourceClaim" else self.slices)
 
     async def patch(self, kind: object, space: str, name: str, patch: Object) -> None:
