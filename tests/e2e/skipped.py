@@ -157,7 +157,7 @@ SKIPPED = (
         ("test_an_unreadable_claim_of_a_tenant_costs_the_next_leader_no_grace",),
     ),
     Skipped(
-        "real kubelets have the faults that they have; nodes/test_unprepares.py plays those of theirs",
+        "real kubelets have faults of their own; nodes/test_unprepares.py plays this one",
         ("test_a_pod_that_runs_with_unprepared_devices_is_seen",),
     ),
     Skipped(

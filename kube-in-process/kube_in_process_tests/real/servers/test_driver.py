@@ -11,7 +11,7 @@ from kube_in_process.real.servers.driver import StandInDriver
 from kube_in_process.real.servers.nodes import Fleet
 
 Object = dict[str, Any]
-Objects = list[Object]
+Objects, Names = list[Object], list[str]
 FLEET = Fleet((1, 36), count=2, devices=2)
 REFERENCE = {"resource": "pods", "name": "p1", "uid": "uid-p1"}
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "uid-work"}
@@ -42,7 +42,7 @@ class Documents:
         (found,) = [each for each in self.slices if each["metadata"]["name"] == name]
         found["spec"] |= patch["spec"]
 
-    def published(self, node: str = "node-0") -> tuple[int, list[str]]:
+    def published(self, node: str = "node-0") -> tuple[int, Names]:
         (found,) = [each["spec"] for each in self.slices if each["spec"]["nodeName"] == node]
         return found["pool"]["generation"], [each["name"] for each in found["devices"]]
 
