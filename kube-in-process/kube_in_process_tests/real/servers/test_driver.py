@@ -11,7 +11,8 @@ from kube_in_process.real.servers.driver import StandInDriver
 from kube_in_process.real.servers.nodes import Fleet
 
 Object = dict[str, Any]
-Objects, Names = list[Object], list[str]
+Objects = list[Object]
+Names = list[str]
 FLEET = Fleet((1, 36), count=2, devices=2)
 REFERENCE = {"resource": "pods", "name": "p1", "uid": "uid-p1"}
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "uid-work"}
