@@ -28,10 +28,10 @@ from kube_in_process.habits.habit import PREPARE, UNPREPARE
 from kube_in_process.storage.store import Revision
 
 ALLOCATED_TWICE = "AllocatedTwice"
-"""The rule that only a scheduler can break."""
 DEALLOCATED_IN_USE = "DeallocatedInUse"
 RAN_UNPREPARED = "RanUnprepared"
-"""The rule that only a kubelet or a driver can break."""
+OF_KUBERNETES = {ALLOCATED_TWICE: "the scheduler's", RAN_UNPREPARED: "the kubelet's"}
+"""The rules that no user of claims can break, with whose faults they are."""
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
 
 

@@ -264,6 +264,10 @@ RAN_WELL: dict[str, tuple[list[Call], list[Object]]] = {
         PREPARED,
         [pod(3, running(3)), pod(21, {"state": {"waiting": {}}, "lastState": ended(19)})],
     ),
+    "it has ended when its device is unprepared, and starts again when it is prepared again": (
+        [*PREPARED, prepare(ONE, 25.0)],
+        [pod(3, running(3)), pod(27, running(26, lastState=ended(19)))],
+    ),
     "its device is still prepared": ([prepare(ONE, 2.0)], [pod(3, running(3))]),
     "a kubelet prepares the device again": (
         [prepare(ONE, 2.0), prepare(ONE, 9.0)],
@@ -306,6 +310,11 @@ RAN_BADLY: dict[str, tuple[list[Call], list[Object], list[tuple[float, float]]]]
         [pod(3, running(3), running(3)), pod(21, {"state": ended(19)}, running(3))],
         [(20.1, FOREVER)],
     ),
+    "it was restarted after its device was unprepared": (
+        [*PREPARED, prepare(ONE, 30.0)],
+        [pod(3, running(3)), pod(32, running(31, lastState=ended(28)))],
+        [(20.1, 7.9)],
+    ),
     "it runs until it is deleted": (
         PREPARED,
         [
@@ -337,6 +346,19 @@ def test_the_containers_of_a_node_end_when_it_dies() -> None:
     history = [has_device(1), *versions(*pods)]
     assert judge(calls, history, {"node-0": [19.5]}) == []
     assert judge(calls, history, {"node-1": [19.5], "node-0": [3.0]}) != []
+
+
+def test_a_use_ends_with_its_node_until_it_is_prepared_again() -> None:
+    calls = [prepare(ONE, 2), prepare(ONE, 3, node="node-1"), prepare(ONE, 7), unprepare(ONE, 9)]
+    uses = uses_of(calls, {"node-0": [1.0, 5.0]})
+    found = [(use.node, use.since, use.until) for use in uses]
+    assert found == [
+        ("node-0", 2, 5.0),
+        ("node-0", 7, pytest.approx(9.1)),
+        ("node-1", 3, FOREVER),
+    ]
+    (late,) = uses_of([prepare(ONE, 2)], {"node-0": [5.0]})
+    assert late.until == 5.0
 
 
 def test_a_claim_without_devices_is_not_prepared() -> None:
