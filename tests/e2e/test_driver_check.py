@@ -16,6 +16,7 @@ from claimctl.cli.progress import Progress
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine as examine_cluster
 from claimctl.commands.drivers.leftovers import remove_leftovers
+from claimctl.commands.drivers.manifests import LEFT_SECONDS
 from claimctl.commands.drivers.signs import StepResult as Result
 from claimctl.commands.drivers.verdict import CheckStep as Step
 from claimctl.commands.drivers.verdict import (
@@ -36,6 +37,7 @@ from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage, embedded_sta
 from tests.e2e.office import binding
 from tests.e2e.orphans import connection
 from tests.e2e.rights import RESOURCES, grant, permissions, strict
+from tests.e2e.site import EmbeddedSite
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -59,7 +61,7 @@ NOT_SEEN = {"remembers-aborted-prepares": ("slow",)}
 
 
 async def checked(
-    stage: Stage, transport: Transport | None = None, *, node: str = "", seconds: float = 30.0
+    stage: Stage, transport: Transport | None = None, *, node: str = "", seconds: float = 60.0
 ) -> CheckRun:
     client = stage.client
     if transport is not None:
@@ -69,7 +71,7 @@ async def checked(
     return await examine(client, NAMESPACE, wanted, Progress(stage.clock.monotonic))
 
 
-async def checked_node(stage: Stage, seconds: float = 30.0) -> NodeSeen:
+async def checked_node(stage: Stage, seconds: float = 60.0) -> NodeSeen:
     run = await checked(stage, node=stage.site.nodes[0], seconds=seconds)
     (seen,) = run.nodes.values()
     return seen
@@ -244,6 +246,20 @@ async def test_a_check_that_runs_is_not_disturbed_by_another_one(stage: Stage) -
     for run in (await first, second):
         (seen,) = run.nodes.values()
         assert (seen.complete, habits_of(seen)) == (True, ("slow",))
+
+
+async def test_kubernetes_removes_by_itself_what_a_killed_check_has_made(stage: Stage) -> None:
+    if isinstance(stage.site, EmbeddedSite):
+        pytest.skip("the embedded Job controller knows no deadlines")
+    transport = DyingTransport(stage.connect(), 10**9, delivered=True)
+    task = asyncio.create_task(checked(stage, transport, node=stage.site.nodes[0]))
+    await stage.until_some_run()
+    transport.dead.set()
+    with suppress(KubeError):
+        await task
+    assert len(await left(stage)) == 3
+    await stage.quiet(LEFT_SECONDS)
+    await until_nothing_is_left(stage)
 
 
 async def killed_with_its_hold(stage: Stage) -> None:

@@ -64,7 +64,8 @@ def sign_of(pod: Pod, events: Iterable[Event]) -> PodSign:
         return PodSign(StepResult.ENDED, f"the pod has ended by itself ({pod.status.phase})")
     signs = [sign for event in events for sign in _signs(event, pod)]
     if signs:
-        return signs[-1]
+        refusals = [sign for sign in signs if sign.result is not StepResult.TIMED_OUT]
+        return (refusals or signs)[-1]
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is not None and condition.reason == "Unschedulable":
         return PodSign(StepResult.NOT_SCHEDULED, condition.message)
@@ -75,9 +76,17 @@ def _signs(event: Event, pod: Pod) -> Iterable[PodSign]:
     result = _BY_REASON.get(event.reason)
     if result is None or not event.is_about(pod.metadata):
         return
+    message = _LONG_WAYS.sub("", " ".join(event.note.split()))
     if event.reason == "Failed" and _IMAGE.search(event.note):
         result = StepResult.NO_IMAGE
-    yield PodSign(result, _LONG_WAYS.sub("", " ".join(event.note.split())))
+    elif result is StepResult.PREPARE_REFUSED and not _is_of_driver(event.note):
+        # the kubelet itself could not do it yet, such as read the claim; it tries again
+        result = StepResult.TIMED_OUT
+    yield PodSign(result, message)
+
+
+def _is_of_driver(note: str) -> bool:
+    return "NodePrepareResources" in note or is_away(note)
 
 
 def is_away(message: str) -> bool:

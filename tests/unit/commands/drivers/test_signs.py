@@ -26,6 +26,8 @@ def event(reason: str, note: str, uid: str = "u") -> Event:
 
 PREPARE = "Failed to prepare dynamic resources: prepare dynamic resources: "
 REFUSED = f"{PREPARE}NodePrepareResources failed for ResourceClaim c: no power"
+NOT_YET = "fetch ResourceClaim c: forbidden: no relationship found between node and this object"
+"""What a kubelet says that looks for a claim before the API server knows that it may."""
 SECOND = 'Error: failed to create containerd container: claimUID "c" already bound to pod "p"'
 
 
@@ -50,6 +52,19 @@ SECOND = 'Error: failed to create containerd container: claimUID "c" already bou
             pod(),
             [event("FailedPrepareDynamicResources", f"{PREPARE}DRA driver d is not registered")],
             PodSign(Result.PREPARE_REFUSED, "DRA driver d is not registered"),
+        ),
+        (
+            pod(),
+            [event("FailedPrepareDynamicResources", f"{PREPARE}{NOT_YET}")],
+            PodSign(Result.TIMED_OUT, NOT_YET),
+        ),
+        (
+            pod(),
+            [
+                event("FailedPrepareDynamicResources", REFUSED),
+                event("FailedPrepareDynamicResources", f"{PREPARE}{NOT_YET}"),
+            ],
+            PodSign(Result.PREPARE_REFUSED, "no power"),
         ),
         (pod(), [event("Failed", SECOND)], PodSign(Result.CONTAINER_REFUSED, SECOND)),
         (
