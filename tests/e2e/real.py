@@ -42,6 +42,7 @@ SETTINGS = (
 SCENARIOS = (
     *("test_controller_[!c]*.py", "test_controller_chance.py", "test_release_orphans*.py"),
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
+    "test_driver_check_habits.py",
     *("test_pictures_commands.py", "test_reschedule_moves.py", "test_reschedule_critical.py"),
     *("test_reschedule_killed.py", "test_reschedule_rounds.py", "test_reschedule_resizes.py"),
     *("test_reschedule_kinds.py", "test_reschedule_duplicates.py"),

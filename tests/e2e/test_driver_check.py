@@ -1,4 +1,4 @@
-"""``claimctl doctor driver`` on drivers with each habit: it says which one, and leaves nothing."""
+"""``claimctl doctor driver``: what it tries, that it leaves nothing, and what it refuses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
-from kube_in_process.habits.habit import Habit
-from kube_in_process.habits.presence import Slow
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.cli.errors import CommandFailed, UsageError
@@ -16,102 +14,25 @@ from claimctl.cli.progress import Progress
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine as examine_cluster
 from claimctl.commands.drivers.leftovers import remove_leftovers
-from claimctl.commands.drivers.manifests import LEFT_SECONDS
 from claimctl.commands.drivers.signs import StepResult as Result
 from claimctl.commands.drivers.verdict import CheckStep as Step
 from claimctl.commands.drivers.verdict import (
-    NodeSeen,
     habits_of,
-    not_tried,
-    seen_in_words,
     tasks_of,
 )
-from claimctl.commands.drivers.work import CheckRun, CheckWanted, examine
-from claimctl.kube.client import Client
+from claimctl.commands.drivers.work import CheckWanted, examine
 from claimctl.kube.discovery import look
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
+from tests.e2e.driver_checks import IMAGE, checked, checked_node, left, until_nothing_is_left
 from tests.e2e.dying_transport import WRITES, DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage, embedded_stage
 from tests.e2e.office import binding
 from tests.e2e.orphans import connection
 from tests.e2e.rights import RESOURCES, grant, permissions, strict
-from tests.e2e.site import EmbeddedSite
 
 pytestmark = pytest.mark.cluster(HOLD_136)
-
-IMAGE = "registry.k8s.io/pause:3.10"
-SEEN: dict[str, tuple[Habit | str, tuple[str, ...]]] = {
-    "none": (Slow(prepare_seconds=0.0, unprepare_seconds=0.0), ()),
-    "wants-one-pod": ("wants-one-pod", ("wants-one-pod",)),
-    "reads-the-first-reference": ("reads-the-first-reference", ("reads-the-first-reference",)),
-    "refuses-a-second-pod": ("refuses-a-second-pod", ("refuses-a-second-pod",)),
-    "slow": ("slow", ("slow",)),
-    "taints-no-schedule": ("taints-no-schedule", ("taints-no-schedule",)),
-    "taints-no-execute": ("taints-no-execute", ("taints-no-execute",)),
-    "hides-used-devices": ("hides-used-devices", ("hides-used-devices",)),
-    "fails-to-prepare": ("fails-to-prepare", ("fails-to-prepare",)),
-    "fails-to-unprepare": ("fails-to-unprepare", ("fails-to-unprepare",)),
-    "away": ("away", ("away",)),
-}
-"""What a driver has, and what the check says."""
-NOT_SEEN = {"remembers-aborted-prepares": ("slow",)}
-"""What it may say of habits that it cannot see; of the others it says nothing."""
-
-
-async def checked(
-    stage: Stage, transport: Transport | None = None, *, node: str = "", seconds: float = 60.0
-) -> CheckRun:
-    client = stage.client
-    if transport is not None:
-        client = Client(transport, stage.clock)
-        await look(client)
-    wanted = CheckWanted(stage.site.fleet.driver, node, "", IMAGE, seconds)
-    return await examine(client, NAMESPACE, wanted, Progress(stage.clock.monotonic))
-
-
-async def checked_node(stage: Stage, seconds: float = 60.0) -> NodeSeen:
-    run = await checked(stage, node=stage.site.nodes[0], seconds=seconds)
-    (seen,) = run.nodes.values()
-    return seen
-
-
-async def left(stage: Stage) -> list[str]:
-    """What there is in the namespace, of everything that a check makes."""
-    kinds = (JOBS, PODS, RESOURCECLAIMS)
-    listings = [await stage.client.list(kind, NAMESPACE) for kind in kinds]
-    return [each.metadata.name for listing in listings for each in listing.items]
-
-
-async def until_nothing_is_left(stage: Stage) -> None:
-    async def holds() -> bool:
-        return await left(stage) == []
-
-    await stage.until(holds, "the check has left nothing")
-    assert stage.site.driver.prepared == []
-
-
-@pytest.mark.parametrize("case", SEEN)
-async def test_the_check_names_the_habit_of_a_driver_and_leaves_nothing(
-    stage: Stage, case: str
-) -> None:
-    habit, expected = SEEN[case]
-    await stage.site.driver.take_up(habit)
-    seen = await checked_node(stage)
-    assert habits_of(seen) == expected, seen_in_words(seen)
-    await stage.site.driver.drop()
-    await until_nothing_is_left(stage)
-
-
-@pytest.mark.parametrize("name", list(not_tried()))
-async def test_a_habit_that_needs_more_than_a_check_is_not_taken_for_another_one(
-    stage: Stage, name: str
-) -> None:
-    await stage.site.driver.take_up(name)
-    seen = await checked_node(stage, seconds=120.0)
-    assert seen.complete, seen_in_words(seen)
-    assert set(habits_of(seen)) <= set(NOT_SEEN.get(name, ())), seen_in_words(seen)
 
 
 @pytest.mark.parametrize("version", [(1, 32), (1, 34), (1, 38)])
@@ -236,30 +157,6 @@ async def test_interrupted_at_any_write_it_removes_everything_itself(stage: Stag
         await until_nothing_is_left(stage)
         number += 1
     assert number > 15
-
-
-async def test_a_check_that_runs_is_not_disturbed_by_another_one(stage: Stage) -> None:
-    await stage.site.driver.take_up("slow")
-    first = asyncio.create_task(checked(stage, node=stage.site.nodes[0], seconds=120.0))
-    await stage.clock.sleep(15)
-    second = await checked(stage, node=stage.site.nodes[0], seconds=120.0)
-    for run in (await first, second):
-        (seen,) = run.nodes.values()
-        assert (seen.complete, habits_of(seen)) == (True, ("slow",))
-
-
-async def test_kubernetes_removes_by_itself_what_a_killed_check_has_made(stage: Stage) -> None:
-    if isinstance(stage.site, EmbeddedSite):
-        pytest.skip("the embedded Job controller knows no deadlines")
-    transport = DyingTransport(stage.connect(), 10**9, delivered=True)
-    task = asyncio.create_task(checked(stage, transport, node=stage.site.nodes[0]))
-    await stage.until_some_run()
-    transport.dead.set()
-    with suppress(KubeError):
-        await task
-    assert len(await left(stage)) == 3
-    await stage.quiet(LEFT_SECONDS)
-    await until_nothing_is_left(stage)
 
 
 async def killed_with_its_hold(stage: Stage) -> None:
