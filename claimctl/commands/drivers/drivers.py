@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         named("--class NAME", "The DeviceClass to ask for.", "the one that selects this driver"),
     ] = "",
     image: Annotated[
-        str, named("--image IMAGE", "The image of the pods, which should do nothing.")
+        str, named("--image IMAGE", "The image of the pods; it need not do anything.")
     ] = IMAGE,
     timeout: Annotated[
         float,

@@ -98,7 +98,8 @@ class Check:
             },
         }
         spec: Manifest = {
-            "restartPolicy": "Never",
+            # a pod whose image ends by itself keeps its devices; a Job wants no such pods
+            "restartPolicy": "Always" if claim else "Never",
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 1,
             "securityContext": {

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 HIDING_SECONDS = 5.0
 """How long a driver gets to take a device in use out of its slices."""
 References = tuple[Reference, ...]
-_ENDED = "the pod ended before it was stopped: --image has to name an image that does nothing"
+_ENDED = "the pod ended, or was deleted by somebody else, before the check stopped it"
 
 
 @dataclass(slots=True)

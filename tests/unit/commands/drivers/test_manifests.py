@@ -50,6 +50,11 @@ def test_a_pod_passes_the_level_restricted_and_has_requests_and_limits_for_quota
     assert spec["resourceClaims"] == [{"name": "device", "resourceClaimName": "c"}]
 
 
+def test_a_pod_keeps_its_devices_if_its_image_ends() -> None:
+    assert CHECK.pod("p", "c", "node-1")["spec"]["restartPolicy"] == "Always"
+    assert CHECK.job()["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
 def test_only_a_pod_that_is_listed_ahead_has_a_gate() -> None:
     assert "schedulingGates" not in CHECK.pod("p", "c", "node-1")["spec"]
     gated = CHECK.pod("p", "c", "node-1", gated=True)["spec"]
