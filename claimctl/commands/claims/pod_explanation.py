@@ -21,6 +21,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.annotation import Annotated, Problem, plan
+from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
@@ -34,7 +35,7 @@ from claimctl.wire.traces import WHOLE_PODS
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 SHOWN = 3
-"""How many waiting pods of a workload are explained."""
+"""How many waiting pods of a workload are explained, and claims that were made for its pods."""
 
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
@@ -151,6 +152,10 @@ class WorkloadFindings:
     namespace: str
     state: WorkloadState
     annotation: str | None
+    above: str
+    """What an object above has to do with the annotation; '' if nothing."""
+    counts: bool
+    """Whether an annotation of the workload counts."""
     problems: tuple[Problem, ...]
     """What is wrong with its annotations."""
     reservations: tuple[ClaimReservation, ...]
@@ -158,6 +163,8 @@ class WorkloadFindings:
     claims: tuple[Explanation, ...]
     missing: tuple[str, ...]
     """Claims that its pods name and that do not exist."""
+    more_claims: int
+    """How many claims of its pods, made from templates, are not in ``claims``."""
     waiting: tuple[PodFindings, ...]
     """Some of its pods that do not run."""
 
@@ -195,11 +202,17 @@ async def explain_workload(
     for use in uses:
         if use.claim and use.claim not in known:
             known[use.claim] = await _with_claim(client, kinds, namespace, use, clock)
+    of_pods = (use.claim for pod in subject.pods for use in claim_uses(pod))
+    generated = sorted({claim for claim in of_pods if claim} - known.keys())
+    for claim in generated[:SHOWN]:
+        known[claim] = await _with_claim(client, kinds, namespace, ClaimUse("", claim), clock)
     waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
     by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
-    annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
+    authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
+    asked = workload.metadata.annotation(RESERVE_ANNOTATION)
+    annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods, authority)
     problems = plan(annotated).problems
-    if not own and workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+    if not own and asked is not None:
         # why the controller last could not make what the annotation asks for
         events = await _warnings(client, workload.metadata)
         notes = [event.note for event in events if event.reason == Reason.LIMIT_EXCEEDED]
@@ -208,12 +221,15 @@ async def explain_workload(
         ref=ref,
         namespace=namespace,
         state=state,
-        annotation=workload.metadata.annotation(RESERVE_ANNOTATION),
+        annotation=asked,
+        above=describe_authority(authority, RESERVE_ANNOTATION) if asked is not None else "",
+        counts=authority.standing is not AnnotationStanding.ABOVE,
         problems=problems,
         reservations=own,
         consumers=pods,
         claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
+        more_claims=len(generated[SHOWN:]),
         waiting=tuple(waiting),
     )
 

@@ -19,6 +19,7 @@ from claimctl.controller.caches.slim import (
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
+from claimctl.reservation.facts.devices import PoolKey, drivers_on
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -27,7 +28,12 @@ from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    DowngradePlan,
+)
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -65,9 +71,11 @@ WATCHED: tuple[Resource[Any], ...] = (
 """The resources that the cluster must serve and the controller must be allowed to read."""
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
+BY_NODE = "node"
+ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
-PoolKey = tuple[str, str]
-"""Driver and name of a pool."""
+DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
+"""The annotations that an object may have by a copy."""
 
 
 class GroupCache:
@@ -131,7 +139,9 @@ class Caches:
 
         self.nodes = informer(NODES, keep=slim_node)
         self.claims: Informer[ResourceClaim] = informer(
-            RESOURCECLAIMS, keep=slim_claim, indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of}
+            RESOURCECLAIMS,
+            keep=slim_claim,
+            indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of, BY_NODE: _nodes_of},
         )
         self.pods: Informer[Pod] = informer(
             PODS,
@@ -148,7 +158,7 @@ class Caches:
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
-            kind: informer(resource, keep=slim_workload, indexes={BY_GROUP: _template_group})
+            kind: informer(resource, keep=slim_workload, indexes=_OF_WORKLOADS)
             for kind, resource in WORKLOADS.items()
         }
         self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: claims_of_group}))
@@ -159,7 +169,9 @@ class Caches:
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(
-            lambda resource, rule: informer(resource, keep=lambda workload: judged(workload, rule)),
+            lambda resource, rule: informer(
+                resource, keep=lambda workload: judged(workload, rule), indexes=_OF_WORKLOADS
+            ),
             self.workloads,
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
@@ -215,6 +227,12 @@ class Caches:
             for workload in informer.by_index(BY_GROUP, group):
                 yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
 
+    def annotated_below(self, namespace: str) -> Iterator[tuple[WorkloadKey, Workload]]:
+        """The annotated workloads of a namespace that belong to other objects."""
+        for kind, informer in self.workloads.items():
+            for workload in informer.by_index(ANNOTATED_BELOW, namespace):
+                yield WorkloadKey(*kind, namespace, workload.metadata.name), workload
+
     def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
         """The claims that list a group of that name, whatever its UID."""
         return self.claims.by_index(BY_GROUP, group)
@@ -240,6 +258,17 @@ class Caches:
         pools, unread = pools_of(claim) if claim is not None else (), self.slices.unreadable_for
         pieces = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
         return tuple(piece for piece in pieces if unread(piece.metadata.name) is None)
+
+    def drivers_on(self, key: ClaimKey, node: str) -> frozenset[str]:
+        """The drivers of the claim's devices that belong to the node; without a name, those of all
+        claims of the namespace."""
+        claims = self.claims.by_index(BY_NODE, (key.namespace, node))
+        if key.name:
+            claim = self.claims.get(key.name, key.namespace)
+            claims = (claim,) if claim is not None else ()
+        return frozenset[str]().union(
+            *(drivers_on(node, claim, self.slices_of(claim)) for claim in claims)
+        )
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
@@ -297,6 +326,15 @@ def _template_group(workload: Workload) -> Iterable[GroupKey]:
         yield GroupKey(workload.metadata.namespace, name)
 
 
+def _annotated_below(workload: Workload) -> Iterable[str]:
+    meta = workload.metadata
+    annotated = any(meta.annotation(name) is not None for name in DECIDING)
+    return (meta.namespace,) if annotated and meta.controller() is not None else ()
+
+
+_OF_WORKLOADS = {BY_GROUP: _template_group, ANNOTATED_BELOW: _annotated_below}
+
+
 def claims_of_group(group: PodGroup) -> tuple[ClaimKey, ...]:
     """The claims that the group's spec names."""
     return _within((group.metadata.namespace, names_in(group.spec.resource_claims)))
@@ -315,6 +353,11 @@ def _pool(piece: ResourceSlice) -> PoolKey:
 def pools_of(claim: ResourceClaim) -> list[PoolKey]:
     """The pools of the allocation's devices."""
     return sorted({(device.driver, device.pool) for device in claim.devices})
+
+
+def _nodes_of(claim: ResourceClaim) -> list[tuple[str, str]]:
+    """The claim's namespace with each node that the allocation names."""
+    return [(claim.metadata.namespace, node) for node in sorted(claim.nodes_named)]
 
 
 def _condition_holder(piece: ResourceSlice) -> Iterable[str]:

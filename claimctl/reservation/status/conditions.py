@@ -176,6 +176,8 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
             reason, message = why[0], f"{message}; {why[1]}"
         if snapshot.loss is not None and not snapshot.loss.after:
             message = f"{message}; {snapshot.loss.message}"
+        if retention.held.above:
+            message = f"{message}; {retention.held.above}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:
@@ -183,7 +185,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
     elif snapshot.loss is not None and reason is snapshot.loss.reason:
-        message = f"{snapshot.loss.message}, so the claim is not held beside its pods"
+        message = f"the claim is not held beside its pods: {snapshot.loss.message}"
     return _condition(ConditionType.RESERVED, False, reason, message)
 
 
