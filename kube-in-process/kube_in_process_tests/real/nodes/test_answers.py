@@ -173,8 +173,17 @@ def test_a_device_is_hidden_while_it_is_prepared(bench: Bench) -> None:
     bench.has("hides-used-devices")
     bench.prepare()
     assert bench.published() == (1, ["dev-1"])
+    bench.answers = bench.fresh()
+    assert bench.published() == (1, ["dev-1"])
     assert bench.prepare() == ""
     bench.unprepare()
+    assert bench.published() == (1, ["dev-0", "dev-1"])
+
+
+def test_nothing_is_prepared_on_a_node_that_was_booted(bench: Bench) -> None:
+    bench.has("hides-used-devices")
+    bench.prepare()
+    bench.boot(2)
     assert bench.published() == (1, ["dev-0", "dev-1"])
 
 
