@@ -67,7 +67,6 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
-    "commands/doctor/bundle.py": "it only reads: test_doctor_report.py",
     "commands/drivers/leftovers.py": "e2e/test_driver_check.py: a kill at each write",
     "commands/drivers/start_watch.py": "test_signs.py decides; e2e/test_driver_check_habits.py",
     "commands/drivers/trying.py": "e2e/test_driver_check_habits.py",

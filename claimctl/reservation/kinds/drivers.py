@@ -7,9 +7,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TypeVar
 
-import yaml
-
 from claimctl.wire.base import Wire, from_plain
+from claimctl.yaml_text import loaded
 
 T = TypeVar("T")
 
@@ -77,5 +76,4 @@ def known_habits() -> Mapping[str, DriverHabit]:
 
 def _entries(file: str, type_: type[T]) -> tuple[T, ...]:
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return from_plain(yaml.load(text, loader), tuple[type_, ...])  # type: ignore[valid-type]
+    return from_plain(loaded(text), tuple[type_, ...])  # type: ignore[valid-type]
