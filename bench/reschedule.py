@@ -240,6 +240,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
         waiting: critical pods that wait for devices; 0 for the case ``balance``.
     """
     from claimctl.kube.codec import decode_page
+    from claimctl.wire.resources import DEVICECLASSES
     from claimctl_reschedule.plan.observed import Observed
     from claimctl_reschedule.plan.planning import plan
     from claimctl_reschedule.policyfile.reading import check
@@ -264,9 +265,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
         nodes=listed(observing.ALL_NODES, map(_node, range(nodes))),
         slices=listed(observing.SLICES, map(_slice, range(nodes))),
         claims=listed(observing.CLAIMS, claims),
-        device_classes=listed(
-            observing.DEVICE_CLASSES, iter([{"metadata": {"name": CLASS}, "spec": {}}])
-        ),
+        device_classes=listed(DEVICECLASSES, iter([{"metadata": {"name": CLASS}, "spec": {}}])),
     )
     policy = check(CRITICAL if waiting else POLICY).policy
     began = time.process_time()

@@ -51,6 +51,7 @@ _TABLE = {
         "timeline": ("timeline", "Show who held a claim's devices when."),
         "tree": ("tree", "Show how workloads, pods, claims and devices connect."),
         "doctor": ("doctor:doctor", "Check the cluster and the installation."),
+        "doctor driver": ("drivers", "Try what a DRA driver does with held and shared claims."),
         "doctor orphans": ("orphans", "Find and free claims that nothing else will free."),
         "doctor version": ("doctor:version", "Print the versions of client and cluster."),
     },

@@ -15,6 +15,7 @@ MODULES = (
     "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
     "claimctl.commands.downgrade.report",
+    "claimctl.commands.drivers.documents",
     "claimctl.commands.orphans.work",
     "claimctl.commands.timeline.model",
     "claimctl.commands.tree.graph",

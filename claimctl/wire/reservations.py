@@ -41,6 +41,9 @@ pods get others. The controller removes it when it has done so."""
 REALLOCATE_FOR_ANNOTATION = "claimctl.io/reallocate-for"
 """On a ClaimReservation, beside ``REALLOCATE_ANNOTATION``: the value of the taint for which a run
 of ``claimctl reschedule`` made the request."""
+DRIVER_CHECK_LABEL = "claimctl.io/driver-check"
+"""On everything that ``claimctl doctor driver`` makes; the value is the name of its Job. Also the
+name of the scheduling gate of its pods."""
 ENDED_PODS_ANNOTATION = "claimctl.io/ended-pods"
 """On a ClaimReservation: force-deleted pods that do not run any more, as somebody states with
 ``claimctl release --node-is-off`` or ``--pod-has-ended`` (see ``reservation.users.statements``)."""

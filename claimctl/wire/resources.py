@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from claimctl.wire.claims import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from claimctl.wire.coordination import Event, Lease
+from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
@@ -67,6 +68,7 @@ JOBS = kind_of("batch/v1", Job)
 RESOURCECLAIMS = kind_of("resource.k8s.io/v1", ResourceClaim)
 RESOURCECLAIMTEMPLATES = kind_of("resource.k8s.io/v1", ResourceClaimTemplate)
 RESOURCESLICES = kind_of("resource.k8s.io/v1", ResourceSlice, namespaced=False)
+DEVICECLASSES = kind_of("resource.k8s.io/v1", DeviceClass, namespaced=False)
 PODGROUPS = kind_of("scheduling.k8s.io/v1beta1", PodGroup)
 LEASES = kind_of("coordination.k8s.io/v1", Lease)
 EVENTS = kind_of("events.k8s.io/v1", Event)

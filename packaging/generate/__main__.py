@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, crds, reference, values
+from generate import chart, crds, drivers, reference, values
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +17,7 @@ GENERATORS = (
     chart.rendered,
     values.rendered,
     reference.rendered,
+    drivers.rendered,
 )
 """In this order: the chart is made from files, and some of them are generated themselves."""
 

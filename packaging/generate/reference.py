@@ -26,12 +26,12 @@ def rendered() -> dict[Path, str]:
     }
 
 
-def _page(title: str, source: str, *parts: str) -> str:
+def page(title: str, source: str, *parts: str) -> str:
     note = f"<!-- Generated from {source} by `make generate`. -->"
     return "\n\n".join([f"# {title}", note, *parts]) + "\n"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(f"| {' | '.join(map(_cell, each))} |" for each in lines)
 
@@ -46,12 +46,12 @@ def _cli() -> str:
         "`claimctl COMMAND --help` and `man claimctl-COMMAND` list the flags of a command, with "
         "examples. [Commands](../commands.md) explains the output. `kubectl claim` is the same "
         "program.",
-        _table(("command", "what it does"), rows),
+        table(("command", "what it does"), rows),
         "Every command that asks a cluster has kubectl's connection flags; `claimctl --help` lists "
         "them.",
         "A duration is a number of seconds, or like 30s, 500ms, 5m or 1h30m.",
     ]
-    return _page("Command line", "the commands", *parts)
+    return page("Command line", "the commands", *parts)
 
 
 WRITTEN_BY_USERS = ("ClaimReservation",)
@@ -73,8 +73,8 @@ def _api() -> str:
             for part in ("spec", "status"):
                 rows = _fields(schema["properties"].get(part, {}), part)
                 if described := list(rows):
-                    parts.append(_table(("field", "type", "what"), described))
-    return _page("API", "the models of the CRDs", *parts)
+                    parts.append(table(("field", "type", "what"), described))
+    return page("API", "the models of the CRDs", *parts)
 
 
 def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
@@ -122,11 +122,11 @@ def _metrics() -> str:
         )
         for metric, each in METRICS.items()
     )
-    return _page(
+    return page(
         "Metrics",
         "the table of the metrics",
         "The controller serves these at `/metrics`. Histograms are in seconds.",
-        _table(("metric", "kind", "labels", "what"), rows),
+        table(("metric", "kind", "labels", "what"), rows),
     )
 
 
@@ -142,15 +142,15 @@ def _reasons() -> str:
         rows = (
             (f"`{reason}`", each.meaning, each.remedy)[:columns] for reason, each in found.items()
         )
-        parts += [f"## {topic}", _table(("reason", "meaning", "what to do")[:columns], rows)]
-    return _page("Reasons", "the table of reasons", *parts)
+        parts += [f"## {topic}", table(("reason", "meaning", "what to do")[:columns], rows)]
+    return page("Reasons", "the table of reasons", *parts)
 
 
 def _reschedule_reasons() -> str:
     stays = ((f"`{reason}`", text) for reason, text in STAYS.items())
-    return _page(
+    return page(
         "Why `claimctl reschedule` does not move a pod",
         "the table of reasons",
         "`claimctl reschedule --why NAMESPACE/POD` shows the reason of one pod.",
-        _table(("reason", "meaning"), stays),
+        table(("reason", "meaning"), stays),
     )

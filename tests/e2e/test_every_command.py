@@ -98,6 +98,11 @@ async def _read(shell: CommandShell, acts: Acts, directory: Path) -> None:
     (directory / "policy.yaml").write_text(POLICY)
     await shell.says("doctor version", "Kubernetes:", "Mode:")
     await shell.says("doctor", "no problems")
+    if acts.groups:  # it takes some seconds
+        line = "doctor driver gpu.example.com -n ml --node node-0 -o yaml"
+        await shell.says(line, "driver: gpu.example.com", "complete: true", "habits: []")
+    else:
+        await shell.says("doctor driver nope -n ml", "no ResourceSlice is of this driver", code=2)
     await shell.says("reserve deploy/train -n ml --dry-run", "claim slice would be reserved")
     await shell.says("get -n ml", "slice", "Held", "deployments/train")
     await shell.says("explain slice -n ml", "deployments/train is listed (claimctl's)")

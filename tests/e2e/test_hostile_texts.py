@@ -58,6 +58,8 @@ tree deploy/train -n ml
 tree pod/nope -n ml
 doctor
 doctor -n ml
+doctor driver nope -n ml
+doctor driver gpu.example.com -n ml --node node-0 --timeout 2
 doctor orphans -n ml
 doctor version
 reserve deploy/web -n ml --dry-run
@@ -89,7 +91,7 @@ reschedule --policy-config-file {folder}/policy.yaml
 """The first line of a command is tried in every form of output."""
 SHOW_TEXTS = {
     *("get", "explain", "timeline", "tree", "doctor", "doctor version"),
-    *("reschedule", "downgrade-prepare"),
+    *("reschedule", "downgrade-prepare", "doctor driver"),
 }
 """The commands that show texts of tenants, and not only names that the API server checks."""
 POLICY = {

@@ -38,6 +38,7 @@ def test_no_module_imports_from_a_test_module() -> None:
 DECIDING = (
     "commands/claims",
     "commands/doctor",
+    "commands/drivers",
     "commands/orphans",
     "commands/uninstall",
     "controller",
@@ -52,6 +53,7 @@ files of their names, or in e2e/test_every_command.py, which plays every command
 PRINTING = (
     "commands/claims/documents.py",
     "commands/doctor/documents.py",
+    "commands/drivers/documents.py",
     "commands/claims/explain_text.py",
     "claimctl_reschedule/command/",
 )
@@ -65,6 +67,9 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
+    "commands/drivers/leftovers.py": "e2e/test_driver_check.py: a kill at each write",
+    "commands/drivers/start_watch.py": "test_signs.py decides; e2e/test_driver_check_habits.py",
+    "commands/drivers/trying.py": "e2e/test_driver_check_habits.py",
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",
@@ -87,7 +92,6 @@ NO_TESTS_OF_ITS_NAME = {
     "reservation/facts/decision.py": "data only",
     "reservation/facts/reasons.py": "names only",
     "reservation/facts/memory.py": "data only",
-    "reservation/kinds/drivers.py": "it only reads drivers.yaml: reserved_for/test_late.py",
     "commands/uninstall/model.py": "data only",
     "commands/uninstall/run.py": "e2e/test_uninstall.py: with a controller and without",
     "commands/uninstall/scan.py": "it only reads: e2e/test_uninstall.py",

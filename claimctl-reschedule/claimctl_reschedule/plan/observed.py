@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.unreadable import Unreadable
@@ -58,7 +59,7 @@ class Observed:
     claims: tuple[devices.SchedulingClaim, ...] = ()
     claim_templates: tuple[devices.ClaimTemplate, ...] = ()
     slices: tuple[devices.SchedulingSlice, ...] = ()
-    device_classes: tuple[devices.DeviceClass, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
     taint_rules: tuple[devices.DeviceTaintRule, ...] = ()
     pod_groups: tuple[scheduling.SchedulingPodGroup, ...] = ()
     reservations: tuple[ClaimReservation, ...] = ()

@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from claimctl.wire.device_classes import DeviceClass, DeviceSelector
 from claimctl.wire.placement import admits
 from claimctl_reschedule.plan.published import DeviceId, PublishedOn
 from claimctl_reschedule.plan.selectors import selects
 from claimctl_reschedule.shapes.devices import (
     DeviceClaim,
-    DeviceClass,
     DeviceConstraint,
     DeviceRequest,
-    DeviceSelector,
     DeviceSubRequest,
 )
 

@@ -49,7 +49,6 @@ ADMISSION_VERSIONS = ("v1", "v1beta1")
 CLAIMS = read_as(resources.RESOURCECLAIMS, devices.SchedulingClaim)
 TEMPLATES = read_as(resources.RESOURCECLAIMTEMPLATES, devices.ClaimTemplate)
 SLICES = read_as(resources.RESOURCESLICES, devices.SchedulingSlice)
-DEVICE_CLASSES = kind_of("resource.k8s.io/v1", devices.DeviceClass, namespaced=False)
 TAINT_RULES = kind_of("resource.k8s.io/v1beta2", devices.DeviceTaintRule, namespaced=False)
 ALL_NODES = read_as(resources.NODES, scheduling.SchedulingNode)
 GROUPS = read_as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
@@ -117,7 +116,7 @@ class Observation:
             volume_claims=await self._list(VOLUME_CLAIMS),
             volumes=await self._list(VOLUMES),
             claim_templates=await self._list(TEMPLATES),
-            device_classes=await self._list(DEVICE_CLASSES),
+            device_classes=await self._list(resources.DEVICECLASSES),
             taint_rules=await self._list(TAINT_RULES, TAINT_RULES.version) if slices else (),
             downgrade_plans=await self._list(resources.DOWNGRADEPLANS),
             replacing_kinds=await self._replacing_kinds(),

@@ -9,17 +9,9 @@ import msgspec
 
 from claimctl.wire import claims
 from claimctl.wire.base import EMPTY, Present, Wire, null_is_empty
+from claimctl.wire.device_classes import DeviceSelector
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Taint, Toleration
-
-
-class CelSelector(Wire, frozen=True, kw_only=True):
-    expression: str = ""
-
-
-class DeviceSelector(Wire, frozen=True, kw_only=True):
-    cel: CelSelector | None = None
-    """None in a selector of a kind that claimctl does not know."""
 
 
 class DeviceSubRequest(Wire, frozen=True, kw_only=True):
@@ -144,12 +136,3 @@ class DeviceTaintRule(ObjectHeader, frozen=True, kw_only=True):
             and chosen.pool in (None, pool)
             and chosen.device in (None, device)
         )
-
-
-class DeviceClassSpec(Wire, frozen=True, kw_only=True):
-    selectors: tuple[DeviceSelector, ...] = ()
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(ObjectHeader, frozen=True, kw_only=True):
-    spec: DeviceClassSpec = DeviceClassSpec()

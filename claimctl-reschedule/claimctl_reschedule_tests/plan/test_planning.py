@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from claimctl.wire.base import decode, encode, from_plain
+from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
@@ -29,7 +30,6 @@ from claimctl_reschedule.plan.policy import (
 )
 from claimctl_reschedule.plan.spread import groups_of
 from claimctl_reschedule.plan.world import World
-from claimctl_reschedule.shapes.devices import DeviceClass
 from claimctl_reschedule.shapes.records import Record, RecordedMove, RecordedWorkload
 from claimctl_reschedule.shapes.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl_reschedule_tests.support.no_devices import NoDevices, PodsAlone

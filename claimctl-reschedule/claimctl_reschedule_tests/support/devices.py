@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from claimctl.wire.base import from_plain
+from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.reservations import ClaimReservation
 from claimctl_reschedule.plan.observed import ActingController, Observed
 from claimctl_reschedule.shapes.devices import (
     ClaimTemplate,
-    DeviceClass,
     DeviceTaintRule,
     SchedulingClaim,
     SchedulingSlice,

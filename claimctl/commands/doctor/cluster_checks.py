@@ -28,7 +28,11 @@ from claimctl.wire.coordination import Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import (
+    DRIVER_CHECK_LABEL,
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+)
 from claimctl.wire.unreadable import Unreadable
 
 NOT_INSTALLED = "claimctl is not installed"
@@ -251,6 +255,12 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
         if (count := len(claim.status.reserved_for)) >= NEAR_LIMIT:
             what = "entries are in use; the modes podgroup and native need 1 or 2"
             yield _about(claim, "near-limit", f"{count} of {LIMIT} {what}")
+        if _is_left_by_driver_check(claim, observed):
+            text = (
+                "left by a driver check that was killed: the next one in the namespace removes it"
+            )
+            yield _about(claim, "driver-checks", f"{text} (`claimctl doctor driver`)")
+            continue
         orphan = observed.orphans.get(claim.metadata.uid)
         if orphan is None:
             yield from _dangling(claim, observed)
@@ -262,6 +272,14 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
             yield _about(claim, "listed-ahead", text)
         else:
             yield _about(claim, "orphans", text)
+
+
+def _is_left_by_driver_check(claim: ResourceClaim, observed: ObservedCluster) -> bool:
+    """Whether the Job is gone that owns the claim of a driver check."""
+    jobs = observed.uids.get(("batch", "jobs"))
+    if DRIVER_CHECK_LABEL not in (claim.metadata.labels or {}) or jobs is None or "" in jobs:
+        return False
+    return all(owner.uid not in jobs for owner in claim.metadata.owner_references)
 
 
 def _held_devices(observed: ObservedCluster) -> Iterator[Finding]:

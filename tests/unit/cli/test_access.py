@@ -164,7 +164,7 @@ def test_commands_with_much_to_do_limit_only_the_first_answer() -> None:
     steps = ("prepare", "status", "restore")
     edges = {f"{edge}{step}" for edge in ("downgrade-", "upgrade ") for step in steps}
     leaving = {"uninstall prepare", "uninstall verify", "uninstall run"}
-    assert patient == edges | leaving | {"install", "doctor orphans", "reschedule"}
+    assert patient == edges | leaving | {"install", "doctor driver", "doctor orphans", "reschedule"}
 
 
 @pytest.mark.parametrize(("flags", "limit"), [([], 0.0), (["--request-timeout", "5s"], 5.0)])

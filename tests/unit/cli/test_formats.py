@@ -30,7 +30,8 @@ def test_every_command_that_shows_something_takes_the_same_values(name: str) -> 
     if found is None:
         return
     people = ["table", "wide"]
-    names = [] if name in {"doctor", "doctor version", "demo"} else ["name"]
+    facts = {"doctor", "doctor driver", "doctor version", "demo"}
+    names = [] if name in facts else ["name"]
     for value in (*DATA, *people, *names):
         assert str(converted(name, value)) == value
 

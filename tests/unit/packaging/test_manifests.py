@@ -17,7 +17,6 @@ from claimctl.cli.main import load
 from claimctl.cli.registry import BY_NAME
 from claimctl.controller.caches.informers import WATCHED
 from claimctl.controller.preflight import BINDING, GROUP_READS, GROUP_WRITES, WRITES
-from claimctl.telemetry.metrics import MEANINGS
 
 ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
@@ -225,10 +224,3 @@ def test_kubectl_renders_all_of_it() -> None:
     assert rendered == {
         (each["kind"], each["metadata"]["name"]) for each in documents("crds", "rbac", "deploy")
     }
-
-
-def test_the_page_about_monitoring_names_every_metric_with_its_labels() -> None:
-    text = (ROOT / "docs/monitoring.md").read_text()
-    for metric, meaning in MEANINGS.items():
-        labels = ", ".join(f"`{label}`" for label in meaning.labels)
-        assert f"| `{metric}` | {labels} |".replace("|  |", "| |") in text

@@ -1,0 +1,1 @@
+"""``claimctl doctor driver``: what a DRA driver does with held and shared claims."""
