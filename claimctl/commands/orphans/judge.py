@@ -60,10 +60,15 @@ def judge(scanned: ScannedClaim) -> Orphan | None:
     if scanned.reserved:
         return None
     if scanned.claim.status.allocation is not None:
-        orphan = _judge_allocated(scanned)
-    else:
-        orphan = _judge_unallocated(scanned.claim) if not scanned.adoptions else None
-    if orphan is None and scanned.adoptions:
+        return _judge_allocated(scanned)
+    return _judge_unallocated(scanned.claim) if not scanned.adoptions else None
+
+
+def judge_begun(scanned: ScannedClaim) -> Orphan | None:
+    """The same; a claim that a run has adopted is an orphan until the controller is done with it,
+    also if a pod uses it by now."""
+    orphan = judge(scanned)
+    if orphan is None and scanned.adoptions and not scanned.reserved:
         return Orphan(cause_of(scanned.adoptions[0]), "an earlier run has begun to free it")
     return orphan
 

@@ -5,7 +5,7 @@ The controller that runs does the work, or one inside this command (``claimctl.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -20,7 +20,7 @@ from claimctl.commands.orphans.adoption import (
     is_handed_over,
     withdraw,
 )
-from claimctl.commands.orphans.judge import judge
+from claimctl.commands.orphans.judge import judge, judge_begun
 from claimctl.commands.orphans.model import PASSING, Cause, Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.keys import ClaimKey
@@ -58,6 +58,9 @@ class Outcome(StrEnum):
     FAILED = "Failed"
     NOT_ORPHAN = "NotOrphan"
     """The claim is no orphan any more: a pod uses it, or a ClaimReservation names it."""
+
+
+_WORDS = {Outcome.FREED: "freed", Outcome.NOT_ORPHAN: "no longer an orphan"}
 
 
 @dataclass(slots=True)
@@ -160,7 +163,7 @@ class Reclaim:
 
     def _find(self, seen: ClaimScan) -> None:
         for scanned in seen.claims:
-            orphan = judge(scanned)
+            orphan = judge_begun(scanned)
             if orphan is not None:
                 candidate = Candidate(scanned.claim, orphan)
                 self.candidates[candidate.key] = candidate
@@ -181,36 +184,35 @@ class Reclaim:
         for candidate in self._candidates_left():
             adopted = seen.adopted.get(candidate.key, ())
             scanned = claims.get(candidate.key)
-            gone = scanned is None or scanned.claim.metadata.uid != candidate.claim.metadata.uid
-            if scanned is not None and not gone:
-                candidate.claim = scanned.claim
+            if scanned is not None and scanned.claim.metadata.uid != candidate.claim.metadata.uid:
+                scanned = None
             may = (unread for unread in seen.unreadable if _may_be_claim_of(unread, candidate))
             if (unread := next(may, None)) is not None:
                 self._fail(candidate, f"not freed: {unread.describe()}")
-            elif adopted and (gone or all(is_handed_over(it, candidate.claim) for it in adopted)):
-                waiting = () if scanned is None else Consumers.of(scanned.live.pods).pending
-                self._wait_for(candidate, _waits(adopted), passes=bool(waiting))
-            elif scanned is None or gone:
-                self._finish(candidate, Outcome.FREED, "freed")
-            elif (orphan := self._judge_again(candidate, scanned)) is not None:
+            elif scanned is None:
+                self._wait_or_finish(candidate, adopted, Outcome.FREED)
+            elif (orphan := self._judge_again(candidate, scanned, adopted)) is not None:
                 wanted.append((candidate, orphan))
         taken = {candidate.key for candidate, _ in wanted}
         stale = (made for key, all_ in seen.adopted.items() if key not in taken for made in all_)
         await withdraw(self.client, stale)
         await in_parallel(self._adopt, wanted, PARALLELISM)
 
-    def _judge_again(self, candidate: Candidate, scanned: ScannedClaim) -> Orphan | None:
+    def _judge_again(
+        self, candidate: Candidate, scanned: ScannedClaim, adopted: Sequence[ClaimReservation]
+    ) -> Orphan | None:
         """The orphan, if it is to be adopted."""
-        orphan = judge(scanned)
-        if orphan is not None:
+        candidate.claim, orphan = scanned.claim, judge(scanned)
+        handed_over = bool(adopted) and all(is_handed_over(it, scanned.claim) for it in adopted)
+        if orphan is not None and not handed_over:
             self._note_blockers(candidate, orphan)
             return orphan if candidate.outcome is None else None
         # pods that waited for an entry of claimctl may use the claim by now
         ours = candidate.orphan.cause in (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD)
-        if scanned.claim.status.allocation is None or (ours and not scanned.reserved):
-            self._finish(candidate, Outcome.FREED, "freed")
-        else:
-            self._finish(candidate, Outcome.NOT_ORPHAN, "no longer an orphan")
+        free = scanned.claim.status.allocation is None or (ours and not scanned.reserved)
+        outcome = Outcome.FREED if free else Outcome.NOT_ORPHAN
+        waiting = bool(Consumers.of(scanned.live.pods).pending)
+        self._wait_or_finish(candidate, adopted, outcome, passes=waiting)
         return None
 
     async def _adopt(self, wanted: tuple[Candidate, Orphan]) -> None:
@@ -240,13 +242,24 @@ class Reclaim:
             self._known_lacking[namespace] = ", ".join(map(str, rights))
         return self._known_lacking[namespace]
 
-    def _wait_for(self, candidate: Candidate, waits: Blocker, *, passes: bool) -> None:
-        """Note what the controller waits for, and leave it alone with that after a while.
+    def _wait_or_finish(
+        self,
+        candidate: Candidate,
+        adopted: Sequence[ClaimReservation],
+        outcome: Outcome,
+        *,
+        passes: bool = False,
+    ) -> None:
+        """Note the outcome when the controller is done, or what it waits for. Leave the claim to it
+        if that has not changed for long.
 
         Args:
             passes: whether pods wait, which a scheduler may be binding for a while.
         """
-        now = self.clock.monotonic()
+        if not adopted:
+            self._finish(candidate, outcome, _WORDS[outcome])
+            return
+        now, waits = self.clock.monotonic(), _waits(adopted)
         if waits != candidate.waits:
             candidate.waits, candidate.since = waits, now
             if waits.message:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from claimctl.commands.orphans.adoption import LABEL
-from claimctl.commands.orphans.judge import judge, references_to_read
+from claimctl.commands.orphans.judge import judge, judge_begun, references_to_read
 from claimctl.commands.orphans.model import (
     Answer,
     Cause,
@@ -359,7 +359,7 @@ ITSELF = Reference(
 def test_an_adopted_claim_stays_an_orphan_until_the_controller_is_done(
     on: ResourceClaim, cause: Cause
 ) -> None:
-    found = judge(replace(scanned(on), adoptions=(HANDED,)))
+    found = judge_begun(replace(scanned(on), adoptions=(HANDED,)))
     assert found is not None
     assert (found.cause, found.blockers, found.entries) == (cause, (), ())
 
