@@ -81,11 +81,12 @@ def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
         cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
         message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
         return Orphan(cause, message, entries=entries.releasable)
-    found = _cause(scanned, entries, in_use=bool(using))
-    if found is None:
+    present = _cause(scanned, entries, in_use=bool(using))
+    if present is None:
         return None
     blockers = (*using, *_holders_left(scanned, entries))
-    return Orphan(found, _message(found, entries, claim), blockers, entries.releasable)
+    message = _message(present, entries, claim)
+    return Orphan(present, message, blockers, entries.releasable)
 
 
 def left_behind(scanned: ScannedClaim) -> tuple[Pod, ...]:

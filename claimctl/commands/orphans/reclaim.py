@@ -39,8 +39,6 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
-MAX_TRIES = 4
-"""After so many tries to adopt a claim, the run leaves it alone."""
 PARALLELISM = 8
 """The most claims that are adopted at the same time."""
 POLL_SECONDS = 2.0
@@ -69,7 +67,6 @@ class Candidate:
 
     claim: ResourceClaim
     orphan: Orphan
-    tries: int = 0
     waits: Blocker | None = None
     """What the controller waits for."""
     since: float = 0.0
@@ -102,8 +99,6 @@ class Reclaim:
     grace: float | None = None
     believing: bool = False
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
-    _known_lacking: dict[str, str] = field(default_factory=dict)
-    """By namespace: what ``_lacking`` has found out."""
 
     async def preview(self) -> tuple[Candidate, ...]:
         """Find the orphans and say which of them ``run`` would free; write nothing."""
@@ -122,9 +117,7 @@ class Reclaim:
         """
         seen = await self._scan()
         self._find(seen)
-        for candidate in self._candidates_left():
-            if lacking := await self._lacking(candidate.key.namespace):
-                self._fail(candidate, f"not permitted: {lacking}")
+        await self._check_rights()
         end = self.clock.monotonic() + PASSING_SECONDS
         try:
             while self._candidates_left() or (
@@ -147,6 +140,17 @@ class Reclaim:
 
     def _candidates_left(self) -> list[Candidate]:
         return [candidate for candidate in self._all() if candidate.outcome is None]
+
+    async def _check_rights(self) -> None:
+        """Fail before anything is written, where the caller may not hand a claim over."""
+        known: dict[str, str] = {}
+        for candidate in self._candidates_left():
+            place = candidate.key.namespace
+            if place not in known:
+                lacking = [it for it in RIGHTS if not await self.client.allowed(it, place)]
+                known[place] = ", ".join(map(str, lacking))
+            if known[place]:
+                self._fail(candidate, f"not permitted: {known[place]}")
 
     def _abandoned(self, seen: ClaimScan) -> bool:
         """Whether an earlier run has adopted claims that are none of this run's: they are gone."""
@@ -217,30 +221,16 @@ class Reclaim:
 
     async def _adopt(self, wanted: tuple[Candidate, Orphan]) -> None:
         candidate, orphan = wanted
-        failed: Exception
         try:
             await adopt(self.client, candidate.claim, orphan, self.grace)
-        except (Conflict, NotFound, RequestTimeout, Unreachable) as error:
-            # another client was faster, or the write may have succeeded: look again
-            candidate.tries += 1
-            if candidate.tries < MAX_TRIES:
-                return
-            failed = error
+        except (Conflict, NotFound, RequestTimeout, Unreachable):
+            return  # another client was faster, or the write may have succeeded: look again
         except (KubeError, NameTaken) as error:
-            failed = error
+            self._fail(candidate, str(error))
+            with suppress(KubeError):
+                await give_up(self.client, candidate.claim, orphan)
         else:
             self._report(candidate, "handed over to the controller")
-            return
-        self._fail(candidate, str(failed))
-        with suppress(KubeError):
-            await give_up(self.client, candidate.claim, orphan)
-
-    async def _lacking(self, namespace: str) -> str:
-        """The rights that the user lacks to adopt claims of a namespace; '' if none."""
-        if namespace not in self._known_lacking:
-            rights = [it for it in RIGHTS if not await self.client.allowed(it, namespace)]
-            self._known_lacking[namespace] = ", ".join(map(str, rights))
-        return self._known_lacking[namespace]
 
     def _wait_or_finish(
         self,
