@@ -150,12 +150,9 @@ def test_killed_at_any_write_another_run_finishes(
 
 
 @longest
-@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
-def test_an_answer_that_is_lost_is_found_out_about(
-    maker: Maker, options: ClusterOptions, *, delivered: bool
-) -> None:
+def test_an_answer_that_is_lost_is_found_out_about(maker: Maker, options: ClusterOptions) -> None:
     async def lost(stage: Stage, write: int) -> None:
-        transport = BreakingTransport(connection(stage), write, delivered=delivered)
+        transport = BreakingTransport(connection(stage), write)
         (found,) = await freeing(stage, transport, grace=GRACE).run()
         assert outcome_of(found)[2] == "Freed"
 

@@ -268,11 +268,11 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
     if not snapshot.references or snapshot.no_pods:
         return False
     if facts.live_pod_entries:
-        deleting, pods = facts.claim.metadata.deleting, snapshot.consumers
+        ours, deleting = snapshot.consumers.removable, facts.claim.metadata.deleting
         if facts.lists_bound_pods:
             # the last of them takes the claim along, unless entries are left that claimctl wrote
-            return deleting or not pods.ahead
-        return not (deleting or pods.removable)
+            return deleting or not snapshot.consumers.ahead
+        return not (deleting or ours)
     return facts.kcm_time_left > 0
 
 
