@@ -7,7 +7,7 @@ release waits is decided by the controller that makes it (see ``adoption``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from claimctl.commands.orphans.adoption import cause_of
 from claimctl.commands.orphans.model import (
@@ -38,7 +38,7 @@ from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import CLAIMRESERVATIONS
 
-_RULES = Rules()
+_RULES = Rules(dialect=PodGroupDialect.name)
 
 
 def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
@@ -321,7 +321,11 @@ def unproven_text(holds: Iterable[Reference]) -> str:
 
 
 def snapshot_of(scanned: ScannedClaim, rules: Rules = _RULES) -> Snapshot:
-    """The claim as a snapshot, in the dialect whose pods may use a claim in every way."""
+    """The claim as a snapshot.
+
+    Args:
+        rules: the default is the dialect whose pods may use a claim in every way.
+    """
     meta = scanned.claim.metadata
     return Snapshot(
         now=scanned.now,
@@ -330,7 +334,7 @@ def snapshot_of(scanned: ScannedClaim, rules: Rules = _RULES) -> Snapshot:
         claim=scanned.claim,
         pods=scanned.live.pods,
         binding_conditions=True,
-        rules=replace(rules, dialect=PodGroupDialect.name),
+        rules=rules,
     )
 
 

@@ -199,7 +199,8 @@ class Reclaim:
                 wanted.append((candidate, orphan))
         taken = {candidate.key for candidate, _ in wanted}
         stale = (made for key, all_ in seen.adopted.items() if key not in taken for made in all_)
-        await withdraw(self.client, stale)
+        with suppress(KubeError):  # the next step tries again
+            await withdraw(self.client, stale)
         await in_parallel(self._adopt, wanted, PARALLELISM)
 
     def _judge_again(
@@ -277,7 +278,10 @@ def _waits(adopted: Iterable[ClaimReservation]) -> Blocker:
         for kind in (ConditionType.READY, ConditionType.RELEASED):
             condition = find_condition(reservation.status.conditions, kind)
             if condition is not None and condition.status == "False":
-                return Blocker(Reason(condition.reason), condition.message)
+                # a later version may have other reasons
+                known = condition.reason in set(Reason)
+                reason = Reason(condition.reason) if known else Reason.CANNOT_TELL
+                return Blocker(reason, condition.message)
     return Blocker(Reason.RELEASING, "")
 
 

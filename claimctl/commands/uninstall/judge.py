@@ -21,6 +21,7 @@ from claimctl.commands.orphans.model import PASSING, Cause, Orphan, ScannedClaim
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.records import is_carried_out
 from claimctl.installation import LEASE_NAME
+from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
@@ -44,7 +45,7 @@ def passes(left: Leftover) -> bool:
     return bool(left.after) or left.reason in PASSING
 
 
-_RULES = Rules()
+_RULES = Rules(dialect=PodGroupDialect.name)
 
 
 def leftovers(scan: Scan, rules: Rules = _RULES, run: float = 0.0) -> tuple[Leftover, ...]:

@@ -34,8 +34,9 @@ from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import require_namespaces
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
-from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.wire.base import Object
+from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import BRAKE_GATE, RECORDS
@@ -151,13 +152,7 @@ class Uninstall:
         return replace(seen, tended=seen.tended or self._successor.leading)
 
     def _judge(self, scan: Scan) -> UninstallResult:
-        settings = self._wanted.settings
-        rules = Rules(
-            settle_seconds=settings.settle_seconds,
-            binding_seconds=settings.binding_seconds,
-            slow_binding_seconds=settings.slow_binding_seconds,
-            known_schedulers=settings.known_schedulers,
-        )
+        rules = self._wanted.settings.rules(PodGroupDialect.name, FROM_1_36)
         left = judge.leftovers(scan, rules, self._clock.monotonic() - self._began)
         refused = self._writer.refused
         left = tuple(
