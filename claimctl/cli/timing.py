@@ -58,7 +58,7 @@ _DEAD_REFERENCE = _wait(
 _GRACE = _wait(
     "--force-deleted-pod-grace-seconds",
     "How long a vanished pod may still be running, for claims without a ClaimReservation. With "
-    "less time such a pod may lose its device.",
+    "less time such a pod may lose its device. [default: as with a ClaimReservation]",
     most=86400,
 )
 
@@ -92,7 +92,7 @@ CONTROLLER_WAITS = ControllerWaits()
 
 @dataclass(frozen=True, slots=True)
 class WatchWaits(Waits):
-    grace_seconds: Annotated[float, _GRACE] = 300.0
+    grace_seconds: Annotated[float | None, _GRACE] = None
 
 
 WATCH_WAITS = WatchWaits()

@@ -29,7 +29,6 @@ async def change_list(
     *,
     deallocate: bool = False,
     any_version: bool = False,
-    dry_run: bool = False,
 ) -> T:
     """Give a claim that still is as read another list, in one status write.
 
@@ -52,8 +51,9 @@ async def change_list(
     if any_version:
         tested = {"/metadata/deletionTimestamp": None, _LIST: [*before.values()]}
         patch[:0] = [{"op": "test", "path": path, "value": tested[path]} for path in tested]
-    options = {"any_version": any_version, "dry_run": dry_run}
-    return await client.json_patch(resource, claim.metadata, patch, subresource="status", **options)
+    return await client.json_patch(
+        resource, claim.metadata, patch, subresource="status", any_version=any_version
+    )
 
 
 def without_finalizer(meta: ObjectMeta) -> Operations:

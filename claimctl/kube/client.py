@@ -294,14 +294,13 @@ class Client:
         patch: Mapping[str, Any],
         *,
         subresource: str = "",
-        dry_run: bool = False,
     ) -> T:
         """Change the fields in ``patch`` if the object still has the version of ``meta``.
 
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
-        body, query = _under(meta, patch), self._write_query(dry_run)
+        body, query = _under(meta, patch), self._write_query()
         return await self._patch(resource, meta, subresource, MERGE_PATCH, body, query)
 
     async def apply(self, resource: Resource[T], body: Object, *, dry_run: bool = False) -> T:
@@ -319,7 +318,6 @@ class Client:
         *,
         subresource: str = "",
         any_version: bool = False,
-        dry_run: bool = False,
     ) -> T:
         """Change an object by a JSON patch (RFC 6902) if it still has the version of ``meta``.
 
@@ -337,7 +335,7 @@ class Client:
             # the server answers a failed test with 422, and another version here with 409
             path, version = "/metadata/resourceVersion", _version(meta)
             required = {"op": "replace", "path": path, "value": version}
-        body, query = encode([required, *operations]), self._write_query(dry_run)
+        body, query = encode([required, *operations]), self._write_query()
         try:
             return await self._patch(resource, meta, subresource, JSON_PATCH, body, query)
         except Invalid as error:
@@ -466,7 +464,7 @@ class Client:
     def _call(self, method: str, resource: Resource[Any], *where: str, **more: Any) -> Call:
         return call_to(method, self.served(resource), *where, **more)
 
-    def _write_query(self, dry_run: bool) -> Query:
+    def _write_query(self, dry_run: bool = False) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
 

@@ -33,8 +33,7 @@ from claimctl.wire.meta import Condition, ObjectHeader
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
-"""On a ClaimReservation: the UID of the claim that ``claimctl release`` asks to release.
-On a claim: its own UID, written by ``claimctl doctor orphans`` before it deallocates the claim."""
+"""On a ClaimReservation: the UID of the claim that ``claimctl release`` asks to release."""
 REALLOCATE_ANNOTATION = "claimctl.io/reallocate"
 """On a ClaimReservation: the UID of the claim whose devices are to be given up, so that its waiting
 pods get others. The controller removes it when it has done so."""

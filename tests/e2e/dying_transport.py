@@ -35,7 +35,8 @@ class DyingTransport:
         self._dies_at = dies_at
         self._delivered = delivered
         self._armed = False
-        self._writes = 0
+        self.writes = 0
+        """How many were counted."""
         self._concerned = concerned
         self.dead = asyncio.Event()
 
@@ -49,8 +50,8 @@ class DyingTransport:
         if self.dead.is_set():
             raise ConnectionResetError("the process is gone")
         if self._counts(method, path):
-            self._writes += 1
-        if self._writes < self._dies_at or not self._counts(method, path):
+            self.writes += 1
+        if self.writes < self._dies_at or not self._counts(method, path):
             return await self._inner.send(method, path, query, headers, body)
         self.dead.set()
         if self._delivered:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
 from typing import Any, Protocol
 
-from claimctl.commands.orphans.model import WatchTimes
+from claimctl.cli.successor import Successor
 from claimctl.commands.orphans.reclaim import Candidate, Reclaim
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.wire.base import decode, to_plain
@@ -42,18 +45,26 @@ def freeing(
     transport: Transport | None = None,
     *,
     grace: float | None = None,
-    settle: float = 5.0,
 ) -> Reclaim:
-    """One run of ``claimctl doctor orphans`` as an administrator."""
-    client = Client(transport or connection(stage), stage.clock)
+    """One run of ``claimctl doctor orphans`` as an administrator, with a controller of its own if
+    none runs.
+
+    Args:
+        grace: the default is that of every claim; on a real cluster, where it passes, a tenth.
+    """
+    if grace is None and stage.cluster is None:
+        grace = stage.scaled(300)
+    through = transport or connection(stage)
+    client = Client(through, stage.clock)
     client.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
+    settings = Settings.checked(**{"identity": "freer", "retires": True, **stage.site.settings})
+
+    def make(settings: Settings) -> Manager:
+        return Manager(settings, through, stage.clock, rng=Random(1))
+
     told: list[str] = []
-    patience = WatchTimes(
-        settle,
-        stage.scaled(300.0) if grace is None else grace,
-        binding_seconds=min(60.0, stage.scaled(150.0)),
-    )
-    return Reclaim(client, stage.clock, "", patience, told.append, believing=True)
+    successor = Successor(client, stage.clock, settings, make, told.append)
+    return Reclaim(client, stage.clock, "", successor, told.append, grace, believing=True)
 
 
 async def freed(stage: Stage, **options: Any) -> list[tuple[str, str, str]]:

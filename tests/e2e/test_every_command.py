@@ -133,7 +133,7 @@ async def _upgrade(shell: CommandShell, *, groups: bool) -> None:
 async def _free_an_orphan(shell: CommandShell, served: ServedCluster) -> None:
     await served.create_allocated("emptied")
     await shell.says("doctor orphans -n ml", "emptied", "AllocatedToNobody", code=3)
-    await shell.says(f"doctor orphans -n ml --yes {QUICK}", "ml/emptied: deallocated")
+    await shell.says(f"doctor orphans -n ml --yes {QUICK}", "ml/emptied: freed")
     claim = await served.stage.user.get(served.claims, "ml", "emptied")
     assert "allocation" not in claim.get("status", {})
 

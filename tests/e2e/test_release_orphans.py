@@ -12,6 +12,8 @@ import pytest
 from kube_in_process.options import ClusterOptions
 from kube_in_process.storage.requests import Fault
 
+from claimctl.commands.orphans.adoption import adoptions
+from claimctl.commands.orphans.model import Cause, Orphan
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
@@ -51,7 +53,7 @@ def stage(stage: AbstractAsyncContextManager[Stage]) -> AbstractAsyncContextMana
 
 
 class Interrupted:
-    """Lets something happen before the n-th write that is no dry run, or just after it."""
+    """Lets something happen before the n-th write of a claim, or just after it."""
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class Interrupted:
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        self._left -= method == "PATCH" and ("dryRun", "All") not in query
+        self._left -= method == "PATCH" and "/resourceclaims/" in path
         if self._left > 0 or self.happened:
             return await self._inner.send(method, path, query, headers, body)
         self.happened = True
@@ -86,6 +88,26 @@ async def test_a_leftover_is_found_and_freed(stage: Stage, cause: str) -> None:
     assert await freed(stage) == [("slice", cause, "Freed")]
     await until_free(stage)
     assert await freed(stage) == []
+
+
+@causes
+@both
+async def test_a_controller_that_watched_all_the_time_frees_it_without_a_grace(
+    stage: Stage, cause: str
+) -> None:
+    """Beside waiting pods that were listed ahead, the binding time counts."""
+    if cause == "ListedAhead":
+        await orphans.listed_ahead(stage, writer=stage.connect())
+    else:
+        await MAKERS[cause](stage)
+    await stage.started("two")
+    await stage.clock.sleep(stage.scaled(320))
+    begin = stage.clock.monotonic()
+    assert await freed(stage) == [("slice", cause, "Freed")]
+    most = 90 if cause == "ListedAhead" else 30
+    assert stage.clock.monotonic() - begin < most
+    await until_free(stage)
+    assert not await stage.reservations()
 
 
 @causes
@@ -164,15 +186,17 @@ async def test_a_claim_that_a_reservation_names_is_the_controllers(
 
 async def test_a_reservation_made_meanwhile_stops_it(stage: Stage) -> None:
     await orphans.allocated_to_nobody(stage)
+    idle = manifests.deployment("slice", 0, "slice")
+    await stage.create(DEPLOYMENTS, idle)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(200))
-    body = manifests.reservation("late", workload="nobody", claim="slice")
+    body = manifests.reservation("late", workload="slice", claim="slice", retentionPolicy="Manual")
     await stage.create(CLAIMRESERVATIONS, body)
     assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
     assert await stage.allocated()
 
 
-@pytest.mark.parametrize("when", [2, 100, 304])
+@pytest.mark.parametrize("when", [2, 100, 290])
 async def test_a_pod_that_comes_meanwhile_keeps_its_device(stage: Stage, when: float) -> None:
     await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage).run())
@@ -184,13 +208,11 @@ async def test_a_pod_that_comes_meanwhile_keeps_its_device(stage: Stage, when: f
     assert (await stage.claim()).metadata.annotations is None
 
 
-@pytest.mark.parametrize(
-    ("write", "after"), [(1, False), (1, True), (2, False), (2, True), (3, False)]
-)
+@pytest.mark.parametrize(("write", "after"), [(1, False), (1, True), (2, False)])
 async def test_a_pod_scheduled_between_the_look_and_a_write_makes_it_conflict(
     stage: Stage, write: int, *, after: bool
 ) -> None:
-    """Before the mark, between mark and deallocation, and between that and the finalizer."""
+    """Before the deallocation, and between that and the removal of the finalizer."""
     await orphans.allocated_to_nobody(stage)
 
     async def bound() -> None:
@@ -216,42 +238,26 @@ async def test_a_pod_that_vanished_just_before_has_its_grace(stage: Stage, cause
     await MAKERS[cause](stage, force=True)
     begin = stage.clock.monotonic()
     assert await freed(stage) == [("slice", cause, "Freed")]
-    assert stage.scaled(300) + 5 <= stage.clock.monotonic() - begin
-    assert stage.cluster is None or stage.clock.monotonic() - begin < 311
+    assert stage.scaled(300) <= stage.clock.monotonic() - begin
+    assert stage.cluster is None or stage.clock.monotonic() - begin < 375
 
 
-@causes
-async def test_the_witness_would_notice_a_grace_that_is_too_short(
-    new_stage: NewStage, cause: str
-) -> None:
-    async def too_early() -> None:
-        async with judged(new_stage(HOLD_136)) as stage:
-            await MAKERS[cause](stage, force=True)
-            assert await freed(stage, grace=stage.scaled(100)) == [("slice", cause, "Freed")]
-
-    with pytest.raises(AssertionError, match="DeallocatedUnderGhost"):
-        await too_early()
-
-
-@pytest.mark.parametrize(("settle", "when", "least"), [(5, 200, 610), (0, 400, 900)])
-async def test_a_pod_that_came_and_vanished_between_two_looks_has_its_grace(
-    stage: Stage, settle: float, when: float, least: float
-) -> None:
+async def test_a_pod_that_came_and_vanished_meanwhile_has_its_grace(stage: Stage) -> None:
     await orphans.allocated_to_nobody(stage)
-    begin = stage.clock.monotonic()
-    run = asyncio.create_task(freeing(stage, settle=settle).run())
-    await stage.clock.sleep(stage.scaled(when))
+    run = asyncio.create_task(freeing(stage, grace=300).run())
+    await stage.clock.sleep(stage.scaled(200))
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "slice"))
     await orphans.until_pods(stage, "slice", 1)
     await stage.site.pause(orphans.KCM)
     await orphans.without_pods(stage, "slice", force=True)
+    begin = stage.clock.monotonic()
     await orphans.foreign(stage, "slice")
     await stage.site.resume(orphans.KCM)
     assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "Freed")]
-    assert stage.clock.monotonic() - begin >= stage.scaled(least)
+    assert stage.clock.monotonic() - begin >= stage.scaled(295)
 
 
-async def test_another_claim_of_the_same_name_is_not_the_one_that_was_found(stage: Stage) -> None:
+async def test_another_claim_of_the_same_name_keeps_its_holder(stage: Stage) -> None:
     await orphans.allocated_to_nobody(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(100))
@@ -259,8 +265,9 @@ async def test_another_claim_of_the_same_name_is_not_the_one_that_was_found(stag
     await stage.patch(RESOURCECLAIMS, "slice", {"metadata": {"finalizers": None}})
     await stage.delete(RESOURCECLAIMS, "slice")
     await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.patch_status(RESOURCECLAIMS, "slice", {"status": to_plain(left)})
-    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "NotOrphan")]
+    status = {**to_plain(left), "reservedFor": [orphans.VM]}
+    await stage.patch_status(RESOURCECLAIMS, "slice", {"status": status})
+    assert list(map(outcome_of, await run)) == [("slice", "AllocatedToNobody", "Freed")]
     assert await stage.allocated()
 
 
@@ -269,7 +276,7 @@ async def test_with_less_grace_the_operator_answers_for_it(new_stage: NewStage) 
         await orphans.dead_pods(stage)
         begin = stage.clock.monotonic()
         assert await freed(stage, grace=10) == [("slice", "DeadPods", "Freed")]
-        assert stage.clock.monotonic() - begin >= 15
+        assert stage.clock.monotonic() - begin >= 10
         assert stage.cluster is None or stage.clock.monotonic() - begin < 17
 
 
@@ -310,6 +317,29 @@ async def test_a_workload_recreated_under_its_name_is_another_one(stage: Stage) 
     await stage.create(RESOURCECLAIMS, manifests.claim("other"))
     await stage.create(DEPLOYMENTS, manifests.deployment("slice", 1, "other"))
     assert await freed(stage) == [("slice", "DanglingReference", "Freed")]
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["made", "recorded"])
+async def test_what_has_the_form_of_an_adoption_frees_no_claim_of_others(
+    stage: Stage, *, recorded: bool
+) -> None:
+    """A user of the namespace makes it, and an administrator runs the command."""
+    await stage.started()
+    await orphans.in_use(stage)
+    await orphans.foreign(stage, "slice", orphans.VM, keep=True)
+    await stage.patch(DEPLOYMENTS, "slice", {"spec": {"replicas": 0}})
+    await orphans.until_pods(stage, "slice", 0)
+    orphan = Orphan(Cause.ORPHANED_HOLD, "")
+    ((forged, _),) = adoptions(await stage.claim(), orphan, grace=0).values()
+    body = to_plain(forged)
+    if recorded:
+        # as if the API server let users write the status when they create an object
+        body["status"] = {"claimUID": forged.metadata.uid, "reservedFor": orphans.VM}
+    await stage.create(CLAIMRESERVATIONS, body)
+    assert await freed(stage) in ([], [("slice", "UnknownReference", "Left")])
+    await stage.quiet(400)
+    assert await stage.references() == ("virtualmachines/vm",)
+    assert await stage.allocated()
 
 
 @pytest.mark.cluster(NATIVE)
@@ -356,17 +386,16 @@ async def test_one_claim_in_trouble_does_not_stop_the_others(stage: Stage) -> No
         return Fault(status=403) if broken else None
 
     found = await freeing(stage, Faulty(orphans.connection(stage), refuse), grace=0).run()
-    assert [outcome_of(each)[0::2] for each in found] == [("broken", "Failed"), ("good", "Freed")]
-    assert found[0].note.startswith("PATCH /apis/resource.k8s.io/v1")
-    assert "403" in found[0].note
+    assert [outcome_of(each)[0::2] for each in found] == [("broken", "Left"), ("good", "Freed")]
+    assert orphans.reasons(found[0]) == ["Forbidden"]
 
 
-async def test_a_missing_right_is_told_before_anything_was_waited_for(stage: Stage) -> None:
-    """The 422 by which 1.36 refuses without resourceclaims/binding, too."""
+async def test_a_missing_right_is_told_before_anything_is_written(stage: Stage) -> None:
     await orphans.allocated_to_nobody(stage)
+    await stage.started()
 
     def refuse(method: str, path: str) -> Fault | None:
-        return Fault(status=403) if path.endswith("/status") else None
+        return Fault(status=403) if method == "POST" and "/claimreservations" in path else None
 
     begin, before = stage.clock.monotonic(), await writes(stage)
     link = Faulty(orphans.connection(stage), refuse)
@@ -375,26 +404,12 @@ async def test_a_missing_right_is_told_before_anything_was_waited_for(stage: Sta
     assert await writes(stage) == before
 
 
-async def test_a_claim_that_somebody_keeps_changing_is_left_in_the_end(stage: Stage) -> None:
-    await orphans.allocated_to_nobody(stage)
-    run = asyncio.create_task(freeing(stage, grace=stage.scaled(100)).run())
-    for number in range(100):
-        if run.done():
-            break
-        await stage.clock.sleep(stage.scaled(30))
-        label = {"metadata": {"labels": {"n": str(number)}}}
-        await stage.patch(RESOURCECLAIMS, "slice", label)
-    (found,) = await run
-    assert outcome_of(found) == ("slice", "AllocatedToNobody", "Left")
-    assert orphans.reasons(found) == ["FightingWriter"]
-
-
 async def test_kcm_back_at_work_wins(stage: Stage) -> None:
     await orphans.deleted_but_allocated(stage)
     run = asyncio.create_task(freeing(stage).run())
     await stage.clock.sleep(stage.scaled(100))
     await stage.site.resume(orphans.KCM)
-    assert list(map(outcome_of, await run)) == [("slice", "DeletedButAllocated", "NotOrphan")]
+    assert list(map(outcome_of, await run)) == [("slice", "DeletedButAllocated", "Freed")]
 
 
 async def test_a_finalizer_that_somebody_else_left_is_reported_and_left(stage: Stage) -> None:

@@ -42,10 +42,13 @@ async def begun(stage: Stage) -> None:
 
 
 async def guarded(stage: Stage) -> None:
-    async def holds() -> bool:
-        return "guards/slice" in await stage.references()
+    """Wait until the ClaimReservation that adopts the claim stands for the pods in the list."""
 
-    await stage.until(holds, "the guard is in the list")
+    async def holds() -> bool:
+        entries = await stage.references()
+        return len(entries) == 2 and any(it.startswith("claimreservations/") for it in entries)
+
+    await stage.until(holds, "the ClaimReservation is in the list", within=400)
 
 
 @both
@@ -97,9 +100,10 @@ async def test_a_pod_that_is_just_being_bound_keeps_its_devices(stage: Stage, la
 
 
 @both
-async def test_a_controller_leaves_the_guard_alone(stage: Stage) -> None:
+async def test_a_controller_takes_them_out_and_waits_for_the_binding_time(stage: Stage) -> None:
     await stage.started()
-    await begun(stage)
+    await orphans.in_use(stage, replicas=1)
+    await waiting_ahead(stage, "slice", OPEN, writer=stage.connect())
     run = asyncio.create_task(freeing(stage).run())
     await guarded(stage)
     begin = stage.clock.monotonic()
@@ -107,39 +111,49 @@ async def test_a_controller_leaves_the_guard_alone(stage: Stage) -> None:
     assert stage.clock.monotonic() - begin >= min(60.0, stage.scaled(150))
 
 
-async def test_a_claim_that_is_reserved_while_it_is_guarded_is_held_and_released(
-    stage: Stage,
-) -> None:
+async def test_a_reservation_of_a_user_goes_on_with_the_claim(stage: Stage) -> None:
     await stage.started()
-    await begun(stage)
-    await cut_off(stage)
+    await orphans.in_use(stage, replicas=1)
+    await waiting_ahead(stage, "slice", OPEN, writer=stage.connect())
+    run = asyncio.create_task(freeing(stage).run())
+    await guarded(stage)
     await stage.delete(DEPLOYMENTS, "waiting")
     body = manifests.reservation("slice", workload="slice", claim="slice")
     await stage.create(CLAIMRESERVATIONS, body)
     await stage.until_condition("Reserved", "True", "Reserved", name="slice")
+    assert list(map(outcome_of, await run)) == [("slice", "ListedAhead", "NotOrphan")]
     await stage.delete(DEPLOYMENTS, "slice")
     await stage.until_released()
 
 
-async def cut_off(stage: Stage) -> None:
-    """A run is interrupted when it has put the guard into the list."""
+@pytest.mark.parametrize("drained", [False, True], ids=["in use", "drained"])
+async def test_another_run_goes_on_where_one_was_cut_off(stage: Stage, *, drained: bool) -> None:
+    await begun(stage)
     run = asyncio.create_task(freeing(stage).run())
     await guarded(stage)
     run.cancel()
     with suppress(asyncio.CancelledError):
         await run
-
-
-@pytest.mark.parametrize("drained", [False, True], ids=["in use", "drained"])
-async def test_another_run_goes_on_from_the_guard(stage: Stage, *, drained: bool) -> None:
-    await begun(stage)
-    await cut_off(stage)
     if drained:
         await stage.delete(DEPLOYMENTS, "slice")
         await stage.until(lambda: _none_bound(stage), "no pod runs")
-    ((_, _, outcome),) = await freed(stage)
-    assert outcome == "Freed"
+    assert await freed(stage) == FREED
     assert await stage.allocated() is not drained
+    assert not any(it.startswith("claimreservations/") for it in await stage.references())
+
+
+@both
+@pytest.mark.parametrize("used", [False, True])
+async def test_a_guard_that_an_earlier_version_left_is_taken_out(stage: Stage, used: bool) -> None:
+    await orphans.in_use(stage, replicas=1)
+    meta = (await stage.claim()).metadata
+    guard = {"apiGroup": "claimctl.io", "resource": "guards", "name": meta.name, "uid": meta.uid}
+    await orphans.foreign(stage, "slice", guard, keep=True)
+    if not used:
+        await stage.delete(DEPLOYMENTS, "slice")
+        await stage.until(lambda: _none_bound(stage), "no pod runs")
+    assert await freed(stage) == FREED
+    assert await stage.allocated() is used
     assert "guards/slice" not in await stage.references()
 
 

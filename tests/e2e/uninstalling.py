@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.install.objects import Objects
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
@@ -62,11 +62,12 @@ class Remover:
                 }
             ),
             self.namespaces,
-            WatchTimes(settle_seconds=5.0, grace_seconds=self.stage.scaled(GRACE)),
+            self.stage.scaled(GRACE),
             self.timeout,
             believing=True,
         )
-        return Uninstall(client, self.stage.clock, wanted, self._make, self.told.append)
+        objects = Objects(self.transport(), self.stage.clock)
+        return Uninstall(client, self.stage.clock, wanted, objects, self._make, self.told.append)
 
     def _make(self, settings: Settings) -> Manager:
         return Manager(settings, self.transport(), self.stage.clock, rng=Random(1))

@@ -73,7 +73,6 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",
-    "commands/orphans/ahead.py": "test_judge.py decides by it; e2e/test_release_orphans.py",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

@@ -21,7 +21,7 @@ from claimctl.commands.claims.rule_answers import deciding
 from claimctl.commands.claims.uncreated import uncreated
 from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
-from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
+from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
@@ -212,7 +212,7 @@ async def explain(
     unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
-    orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
+    orphan = judge(await OwnerReader(client).read_owners(scanned))
     view = ClaimView(claim, pods, reservations)
     places = Places(
         None if wire.RESOURCESLICES.plural in refused else snapshot.slices,

@@ -15,7 +15,7 @@ from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind, Places, whereabouts
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.orphans.judge import judge
-from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
 from claimctl.downgrade.crossing import OLD, TARGET
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
@@ -321,7 +321,7 @@ def held_obstructions(
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
     """The orphans by claim UID, as ``claimctl doctor orphans`` finds them."""
-    judged = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
+    judged = {scanned.claim.metadata.uid: judge(scanned) for scanned in claims}
     return {uid: orphan for uid, orphan in judged.items() if orphan is not None}
 
 

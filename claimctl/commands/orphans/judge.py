@@ -1,31 +1,25 @@
-"""Decide whether a claim is an orphan, what blocks freeing it, and which write comes next.
+"""Decide whether a claim is an orphan, and what forbids freeing it.
 
-``judge`` is a pure function of one claim that was read live. It applies the rules of a release
-(``release.protocol.next_step``) in their most careful form:
-
-- The dialect of the cluster is unknown, so every scheduler gets the settle time.
-- No process watched the claim before, so a pod may have vanished just before the first scan. Times
-  in the objects do not help: managedFields do not record who removed an entry from a list, or when.
+``judge`` is a pure function of one claim that was read live. It says nothing about time: how long a
+release waits is decided by the controller that makes it (see ``adoption``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from claimctl.commands.orphans import ahead
+from claimctl.commands.orphans.adoption import cause_of
 from claimctl.commands.orphans.model import (
     NOT_READ,
     Cause,
     Orphan,
     OwnerState,
     ScannedClaim,
-    WatchTimes,
 )
-from claimctl.downgrade.expansion import listed_ahead
-from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.downgrade.expansion import left_ahead, listed_ahead
+from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import PodGroupDialect
-from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -37,13 +31,14 @@ from claimctl.reservation.facts.references import (
     is_workload,
     uids_written_by,
 )
-from claimctl.reservation.facts.snapshot import Evidence, Rules, Snapshot
-from claimctl.reservation.release.protocol import next_step
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.users.blockers import against_release, users
 from claimctl.text import counted, listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
-from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import CLAIMRESERVATIONS
+
+_RULES = Rules(dialect=PodGroupDialect.name)
 
 
 def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
@@ -53,57 +48,74 @@ def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     """
     if scanned.reserved or scanned.claim.status.allocation is None:
         return ()
-    holders = _holders(scanned.claim)
+    holders = _holders(scanned)
     if not _users(scanned):
         return holders
     own = own_holds(scanned.claim)
     return tuple(holder for holder in holders if holder.uid in own)
 
 
-def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
-    """Why the claim is an orphan and what comes next; None if the claim is no orphan."""
+def judge(scanned: ScannedClaim) -> Orphan | None:
+    """Why the claim is an orphan and what forbids freeing it; None if the claim is no orphan."""
     if scanned.reserved:
         return None
-    if scanned.claim.status.allocation is None:
-        return _finalizer(scanned.claim, times)
-    entries, using = _Entries.of(scanned), _users(scanned)
-    if (left := _judge_listed_ahead(scanned, entries, times, in_use=bool(using))) is not None:
-        return left
-    cause = _cause(scanned, entries, in_use=bool(using))
-    if cause is None:
+    if scanned.claim.status.allocation is not None:
+        return _judge_allocated(scanned)
+    return _judge_unallocated(scanned.claim) if not scanned.adoptions else None
+
+
+def judge_begun(scanned: ScannedClaim) -> Orphan | None:
+    """The same; a claim that a run has adopted is an orphan until the controller is done with it,
+    also if a pod uses it by now."""
+    orphan = judge(scanned)
+    if orphan is None and scanned.adoptions and not scanned.reserved:
+        return Orphan(cause_of(scanned.adoptions[0]), "an earlier run has begun to free it")
+    return orphan
+
+
+def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
+    claim, entries, using = scanned.claim, _Entries.of(scanned), _users(scanned)
+    left = left_behind(scanned)
+    if (left or entries.guards) and not claim.metadata.deleting:
+        # whoever else uses or holds the claim keeps it
+        cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
+        message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
+        return Orphan(cause, message, entries=entries.releasable)
+    present = _cause(scanned, entries, in_use=bool(using))
+    if present is None:
         return None
-    orphan = Orphan(cause, _message(cause, entries, scanned.claim))
     blockers = (*using, *_holders_left(scanned, entries))
-    if blockers:
-        return replace(orphan, blockers=blockers)
-    return _next(orphan, scanned, entries, times)
+    message = _message(present, entries, claim)
+    return Orphan(present, message, blockers, entries.releasable)
 
 
-def _judge_listed_ahead(
-    scanned: ScannedClaim, entries: _Entries, times: WatchTimes, *, in_use: bool
-) -> Orphan | None:
-    """Judge a claim with entries that claimctl listed ahead, or with the guard in their place.
+def left_behind(scanned: ScannedClaim) -> tuple[Pod, ...]:
+    """The pending pods that claimctl listed ahead, and left in a list without its hold.
 
-    The guard of a claim that nobody uses goes with the claim's deallocation. Nothing can be added
-    to a claim that is being deleted, and schedulers begin to schedule no pod with it.
+    A controller takes such entries out before its hold leaves the claim. They stay behind if the
+    hold is taken out by others, or if nobody answers for it any more. Two of them keep the claim
+    allocated, also on a node that no pod can use: the scheduler frees a claim for an unschedulable
+    pod only if the claim lists nobody else (PostFilter), and kube-controller-manager (KCM) removes
+    no pending pod.
     """
-    claim, held = scanned.claim, bool(entries.orphaned)
-    wanted = own_holds(claim) - {entry.uid for entry in entries.orphaned}
-    pods = Consumers.of(scanned.live.pods)
-    left = ahead.left_behind(claim, pods) if not wanted else ()
-    cause = Cause.ORPHANED_HOLD if held else Cause.LISTED_AHEAD
-    orphan = Orphan(cause, _message(cause, entries, claim) if held else ahead.complaint(left))
-    if left and not claim.metadata.deleting:
-        write = ahead.take_out(claim, left, held=held)
-    elif entries.guards and (in_use or entries.held or entries.unknown):
-        write = ahead.take_out(claim, (), held=True)
-    else:
-        return None
-    wait = _settling(times)
-    if not left and wait is None:
-        closed = replace(times, version_age=max(times.version_age, times.closed_age))
-        wait = ahead.still_binding(snapshot_of(scanned, closed))
-    return replace(orphan, wait=wait) if wait is not None else replace(orphan, write=write)
+    claim, entries = scanned.claim, _Entries.of(scanned)
+    if own_holds(claim) - {entry.uid for entry in (*entries.orphaned, *entries.guards)}:
+        return ()
+    pending = Consumers.of(scanned.live.pods).pending
+    left = (pending[uid] for uid in left_ahead(claim, pending))
+    return tuple(sorted(left, key=lambda pod: pod.metadata.name))
+
+
+def _complaint(left: tuple[Pod, ...]) -> str:
+    """What is wrong with a claim that lists pods ahead without a hold, as one line."""
+    if not left:
+        return "guarded by an earlier run that took waiting pods out of its list"
+    pods = counted(len(left), "waiting pod")
+    names = listed([pod.metadata.name for pod in left])
+    return (
+        f"lists {pods} for claimctl, which does not hold the claim any more: {names}; their "
+        "entries may keep the devices where no pod can use them"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,10 @@ class _Entries:
     pods: tuple[Reference, ...] = ()
     tombstones: tuple[Reference, ...] = ()
     guards: tuple[Reference, ...] = ()
+    """Entries by which a run of claimctl keeps the claim allocated for a while: those of the
+    ClaimReservations that adopt the claim, and ``old_guards``."""
+    old_guards: tuple[Reference, ...] = ()
+    """Those that an earlier version of claimctl wrote."""
     orphaned: tuple[Reference, ...] = ()
     """Claimctl's own references without a reservation."""
     unproven: tuple[Reference, ...] = ()
@@ -121,18 +137,24 @@ class _Entries:
     held: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
 
+    @property
+    def releasable(self) -> tuple[Reference, ...]:
+        """The entries that nobody answers for, but those of pods and tombstones."""
+        return (*self.orphaned, *self.dangling, *self.old_guards)
+
     @classmethod
     def of(cls, scanned: ScannedClaim) -> _Entries:
         listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
         holders: dict[str, list[Reference]] = {}
-        for holder in _holders(scanned.claim):
+        for holder in _holders(scanned):
             state = scanned.answers.get(holder.uid, NOT_READ).state
             kind = _kind(state, own=holder.uid in own, believing=scanned.believing)
             holders.setdefault(kind, []).append(holder)
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
-            guards=tuple(entry for entry in listed if entry == guard(scanned.claim)),
+            guards=tuple(entry for entry in listed if entry.uid in _guards(scanned)),
+            old_guards=tuple(entry for entry in listed if entry == guard(scanned.claim)),
             **{name: tuple(references) for name, references in holders.items()},
         )
 
@@ -146,12 +168,19 @@ def _kind(state: OwnerState, *, own: bool, believing: bool) -> str:
     return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
 
 
-def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
+def _holders(scanned: ScannedClaim) -> tuple[Reference, ...]:
     """The entries that are no pod, no tombstone and no guard."""
-    own_guard = guard(claim)
-    return tuple(
-        entry for entry in claim.status.reserved_for if is_workload(entry) and entry != own_guard
-    )
+    guards = _guards(scanned)
+    entries = scanned.claim.status.reserved_for
+    return tuple(entry for entry in entries if is_workload(entry) and entry.uid not in guards)
+
+
+def _guards(scanned: ScannedClaim) -> frozenset[str]:
+    """UIDs of the guards: of ClaimReservations that adopt the claim and record themselves, and of
+    the entry that earlier versions wrote."""
+    own = (adoption.metadata.uid for adoption in scanned.adoptions)
+    listed = scanned.claim.status.reserved_for
+    return frozenset((*own, *(it.uid for it in listed if it == guard(scanned.claim))))
 
 
 def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
@@ -162,10 +191,19 @@ def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
     return () if scanned.reserved else _Entries.of(scanned).unproven
 
 
+def orphaned_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
+    """claimctl's own holds that nobody answers for, also beside pods that use the claim."""
+    return () if scanned.reserved else _Entries.of(scanned).orphaned
+
+
 def own_holds(claim: ResourceClaim) -> frozenset[str]:
     """UIDs of the workload references that claimctl wrote, or for which it made the claim, as the
     metadata of the claim tells."""
-    listed = frozenset(holder.uid for holder in _holders(claim) if not is_pod_group(holder))
+    listed = frozenset(
+        entry.uid
+        for entry in claim.status.reserved_for
+        if is_workload(entry) and not is_pod_group(entry) and entry != guard(claim)
+    )
     if not listed:
         return listed
     uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
@@ -211,7 +249,7 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
             tombstones = counted(len(entries.tombstones), "tombstone")
             return f"reserved only for {tombstones} of finished pods"
         case Cause.LISTED_AHEAD:
-            return ahead.complaint(())
+            return _complaint(())
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for
@@ -228,10 +266,12 @@ def _names(references: Iterable[Reference]) -> str:
 def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
     """Blockers for the pods that use the claim or may start to use it at any moment.
 
-    Pods that are not listed and that a scheduler may still bind are not included: ``_next`` makes
-    the orphan wait for those.
+    Pods that are not listed and that a scheduler may still bind are not included: the controller
+    waits for those.
     """
-    pods = Consumers.of(scanned.live.pods)
+    pods, deleting = Consumers.of(scanned.live.pods), scanned.claim.metadata.deleting
+    # a claim that is being deleted takes only pods that it lists
+    reason = Reason.CLAIM_DELETED if deleting else Reason.RELEASE_REQUESTED
     done = pods.finished.keys() | pods.dropped.keys()
     known = {pod.metadata.uid for pod in scanned.live.pods}
     listed = [
@@ -240,7 +280,7 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
         if is_pod(entry) and entry.uid in scanned.live.uids and entry.uid not in done
     ]
     strangers = [entry for entry in listed if entry.uid not in known]
-    using = users(snapshot_of(scanned), _reason(scanned.claim), pods)
+    using = users(snapshot_of(scanned), reason, pods)
     blockers = tuple(blocker for blocker in using if blocker.reason is not Reason.PODS_MAY_BE_BOUND)
     late = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
     if waiting := [entry for entry in listed if entry.uid in late] if not blockers else []:
@@ -250,17 +290,6 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
         text = f"listed and existing, but not naming the claim: {_names(strangers)}"
         blockers = (*blockers, Blocker(Reason.CONSUMERS_LEFT, text))
     return (*blockers, *against_release(scanned.live.unreadable))
-
-
-def _reason(claim: ResourceClaim) -> Reason:
-    """The reason of the release.
-
-    A claim that is being deleted takes only pods that it lists. A guarded claim is given up as it
-    is, and the scheduler allocates it anew for the pods that wait.
-    """
-    if claim.metadata.deleting:
-        return Reason.CLAIM_DELETED
-    return Reason.REALLOCATED if ahead.is_guarded(claim) else Reason.RELEASE_REQUESTED
 
 
 def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
@@ -291,84 +320,34 @@ def unproven_text(holds: Iterable[Reference]) -> str:
     )
 
 
-def _next(orphan: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:
-    """The orphan with its next write, or with what it waits for.
+def snapshot_of(scanned: ScannedClaim, rules: Rules = _RULES) -> Snapshot:
+    """The claim as a snapshot.
 
-    No pod may have used the claim for the whole grace. This holds for a fence too, because other
-    clients may deallocate the claim after it.
+    Args:
+        rules: the default is the dialect whose pods may use a claim in every way.
     """
-    if (settling := _settling(times)) is not None:
-        return replace(orphan, wait=settling)
-    own = frozenset(entry.uid for entry in (*entries.orphaned, *entries.dangling, *entries.guards))
-    step = next_step(snapshot_of(scanned, times), _reason(scanned.claim), own)
-    if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
-        return replace(orphan, wait=step.blockers[0])
-    if step.blockers:
-        return replace(orphan, blockers=step.blockers)
-    left = times.grace_seconds - times.quiet_age
-    if left > 0:
-        text = "a pod that vanished before the first scan may still be running"
-        return replace(orphan, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
-    assert isinstance(step.write, WriteList)
-    return replace(orphan, write=step.write)
-
-
-def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
-    """The claim as the snapshot of a release. Nobody asked whether devices have binding conditions,
-    so they may have some."""
-    claim, known = scanned.claim, times or WatchTimes()
-    meta, age = claim.metadata, known.version_age
-    live = replace(
-        scanned.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
-    )
+    meta = scanned.claim.metadata
     return Snapshot(
         now=scanned.now,
         namespace=meta.namespace,
         name=meta.name,
-        claim=claim,
-        pods=live.pods,
-        claims=scanned.others,
+        claim=scanned.claim,
+        pods=scanned.live.pods,
         binding_conditions=True,
-        # without history, in the dialect that always waits to settle
-        rules=Rules(
-            dialect=PodGroupDialect.name,
-            settle_seconds=known.settle_seconds,
-            binding_seconds=known.binding_seconds,
-            slow_binding_seconds=known.slow_binding_seconds,
-        ),
-        evidence=Evidence(live=live),
-        memory=Memory(
-            version_age=age,
-            deleting_age=age if meta.deleting else 0.0,
-            openings=Openings(watched_age=age),
-        ),
+        rules=rules,
     )
 
 
-def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
+def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
     """Judge a claim that is not allocated but may still have the delete-protection finalizer.
 
-    A scheduler adds the finalizer before it allocates. So claimctl removes the finalizer only
-    from a claim that claimctl deallocated, and only after the settle time.
+    A scheduler adds the finalizer before it allocates. So claimctl removes it only from a claim
+    whose release is on record.
     """
     meta = claim.metadata
-    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for:
-        return None
-    if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
-        text = "deallocated by an earlier run that did not remove the finalizer"
-        orphan = Orphan(Cause.UNFINISHED_RELEASE, text)
-        if (settling := _settling(times)) is not None:
-            return replace(orphan, wait=settling)
-        return replace(orphan, write=RemoveClaimFinalizer(meta.resource_version))
-    if not meta.deleting:
+    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for or not meta.deleting:
         return None
     text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
     blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
     message = "deleted, not allocated, but still with the finalizer"
     return Orphan(Cause.FINALIZER_LEFT, message, blockers)
-
-
-def _settling(times: WatchTimes) -> Blocker | None:
-    left = times.settle_seconds - times.version_age
-    text = "waiting until every scheduler sees this version of the claim"
-    return Blocker(Reason.SETTLING, text, left) if left > 0 else None

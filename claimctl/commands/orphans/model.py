@@ -1,6 +1,6 @@
 """The data of ``claimctl doctor orphans``: a scanned claim, and the judgement that it is an orphan.
 
-All data is read live, because no process has watched the claims before.
+All data is read live.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import LiveList
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import ClaimReservation
 
-GRACE_SECONDS = 300.0
-"""How long a vanished pod may still be running, in seconds: the default of
-``forceDeletedPodGraceSeconds`` of a ClaimReservation."""
+PASSING = frozenset(
+    (
+        Reason.FORCE_DELETED_PODS,
+        Reason.HISTORY_UNKNOWN,
+        Reason.PODS_MAY_BE_BOUND,
+        Reason.RELEASING,
+        Reason.SETTLING,
+    )
+)
+"""The reasons that time alone ends, also where it is not known how much time."""
 
 
 class Cause(StrEnum):
@@ -42,8 +50,6 @@ class Cause(StrEnum):
     """The list has only pods that are gone or done; KCM should have deallocated the claim."""
     UNKNOWN_REFERENCE = "UnknownReference"
     """The list names an object of a kind that the cluster does not serve; no pod uses the claim."""
-    UNFINISHED_RELEASE = "UnfinishedRelease"
-    """An earlier run deallocated the claim and ended before it removed the finalizer."""
     FINALIZER_LEFT = "FinalizerLeft"
     """The claim is being deleted and not allocated, and still has the finalizer; nothing shows
     that claimctl deallocated it."""
@@ -85,44 +91,22 @@ class ScannedClaim:
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """Answers by UID, for the references that ``judge.references_to_read`` returned."""
     reserved: bool = False
-    """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
-    others: Mapping[str, ResourceClaim] = field(default_factory=dict)
-    """The claims of the namespace by name."""
+    """Whether a ClaimReservation of others names the claim; the controller then looks after it."""
+    adoptions: tuple[ClaimReservation, ...] = ()
+    """The ClaimReservations by which a run of claimctl frees the claim (see ``adoption``)."""
     believing: bool = False
     """Whether an administrator wants managedFields to be believed."""
 
 
 @dataclass(frozen=True, slots=True)
-class WatchTimes:
-    """How long this process has watched a claim, and how long it must watch, in seconds on this
-    process's monotonic clock."""
-
-    settle_seconds: float = 5.0
-    grace_seconds: float = GRACE_SECONDS
-    binding_seconds: float = 60.0
-    slow_binding_seconds: float = 600.0
-    """How long a scheduler may still bind a pod to a deleted claim, as in ``Rules``."""
-    version_age: float = 0.0
-    """Time from the scan that first saw the claim's version to the LIST of pods."""
-    closed_age: float = 0.0
-    """Time since the first scan that showed the guard (see ``orphans.ahead``) in the list."""
-    quiet_age: float = 0.0
-    """Time since the first LIST of pods that began after this version had settled and that showed
-    no consumer."""
-
-
-@dataclass(frozen=True, slots=True)
 class Orphan:
-    """The judgement that a claim is an orphan. Without ``blockers`` and ``wait``, the next write
-    may be made."""
+    """The judgement that a claim is an orphan. Without ``blockers``, it may be freed."""
 
     cause: Cause
     message: str
     blockers: tuple[Blocker, ...] = ()
-    """Blockers that do not end by themselves."""
-    wait: Blocker | None = None
-    """A blocker that ends after some time."""
-    write: WriteList | RemoveClaimFinalizer | None = None
+    entries: tuple[Reference, ...] = ()
+    """The entries that nobody answers for, but those of pods and tombstones."""
 
     def describe(self) -> str:
         """Why the claim is an orphan, and what blocks freeing it."""

@@ -53,9 +53,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     place = place_of(namespace, all_namespaces=all_namespaces)
 
     from claimctl.cli.session import in_session
-    from claimctl.commands.orphans.model import WatchTimes
     from claimctl.commands.orphans.work import run
 
-    times = WatchTimes(grace_seconds=waits.grace_seconds, **waits.seconds)
     write = yes and not dry_run
-    return in_session(access, run, place, times, output, write=write, believing=believing)
+    return in_session(access, run, place, waits, output, write=write, believing=believing)

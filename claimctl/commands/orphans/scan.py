@@ -7,10 +7,12 @@ are read last, as close to a write as possible.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from claimctl.cli.kinds import KindReader
+from claimctl.commands.orphans.adoption import is_adoption
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.slim import slim_claim
@@ -37,16 +39,14 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 
 @dataclass(frozen=True, slots=True)
 class ClaimScan:
-    """The result of one scan. Times are seconds on this process's monotonic clock."""
+    """The result of one scan."""
 
     claims: tuple[ScannedClaim, ...]
     reservations: tuple[ClaimReservation, ...]
     pods: frozenset[str]
     """UIDs of all pods, whether they name a claim or not."""
-    began: float
-    """When the LIST of pods began; all claims had been read by then."""
-    listed: float
-    """When the LIST of pods ended."""
+    adopted: Mapping[ClaimKey, tuple[ClaimReservation, ...]]
+    """The ClaimReservations that adopt claims, also of claims that are gone."""
     unreadable: tuple[Unreadable, ...] = ()
     """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
 
@@ -55,17 +55,13 @@ async def scan_claims(
     client: Client,
     clock: Clock,
     namespace: str = "",
-    only: frozenset[ClaimKey] | None = None,
     *,
     believing: bool = False,
 ) -> ClaimScan:
-    """Scan the claims of a namespace ('' means all), or those of them in ``only``."""
+    """Scan the claims of a namespace ('' means all)."""
     everything = await client.collect(RESOURCECLAIMS, slim_claim, namespace)
-    claims = [claim for claim in everything.items if only is None or _key(claim) in only]
-    began = clock.monotonic()
     # of a pod its UID, and what decisions need of one that names a claim
     pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
-    listed = clock.monotonic()
     users: dict[ClaimKey, list[Pod]] = {}
     for pod in (pod for _, pod in pods.items if pod is not None):
         for name in sorted(claim_names(pod)):
@@ -84,28 +80,33 @@ async def scan_claims(
         return LiveList(meta.resource_version, using, uids, unreadable=tuple(unreadable))
 
     reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)
-    named = {
-        ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
-        for reservation in reservations.items
-    }
+    named: set[ClaimKey] = set()
+    adopted: dict[ClaimKey, tuple[ClaimReservation, ...]] = {}
+    for reservation in reservations.items:
+        key = ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+        if is_adoption(reservation):
+            adopted[key] = (*adopted.get(key, ()), reservation)
+        else:
+            named.add(key)
 
     def may_be_reserved(key: ClaimKey) -> bool:
         unread = (may_concern(it, key.namespace, key.name, None) for it in reservations.unreadable)
         return key in named or any(unread)
 
     reader, now = OwnerReader(client), clock.now()
-    by_namespace: dict[str, dict[str, ResourceClaim]] = {}
-    for claim in everything.items:
-        by_namespace.setdefault(claim.metadata.namespace, {})[claim.metadata.name] = claim
     answered = []
-    for claim in claims:
-        reserved, others = may_be_reserved(_key(claim)), by_namespace[claim.metadata.namespace]
+    for claim in everything.items:
         scanned = ScannedClaim(
-            claim, live_list(claim), now, reserved=reserved, others=others, believing=believing
+            claim,
+            live_list(claim),
+            now,
+            reserved=may_be_reserved(_key(claim)),
+            adoptions=adopted.get(_key(claim), ()),
+            believing=believing,
         )
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return ClaimScan(tuple(answered), reservations.items, uids, began, listed, unreadable)
+    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable)
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from claimctl.cli.documents import Document, ReasonText, by_names
 from claimctl.cli.errors import ExitCode
@@ -10,24 +11,39 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, render
 from claimctl.cli.printer import say
+from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
-from claimctl.commands.orphans.model import WatchTimes
+from claimctl.cli.successor import Successor
+from claimctl.cli.timing import WatchWaits
 from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.telemetry.logs import Level, configure
 from claimctl.wire.claims import Reference
 
 
 async def run(
-    session: Session, times: WatchTimes, output: Output, *, write: bool, believing: bool
+    session: Session, waits: WatchWaits, output: Output, *, write: bool, believing: bool
 ) -> int:
     """Find the orphans, free them if ``write``, and print the outcome of each claim."""
+    configure(level=Level.ERROR)
+    client, clock, namespace = session.client, session.clock, session.namespace
+    settings = Settings.checked(
+        identity=f"orphans_{who_am_i()}",
+        retires=True,
+        namespaces=frozenset(filter(None, (namespace,))),
+        **waits.seconds,
+    )
     with progress("looking for orphans") as line:
-        client, clock, namespace = session.client, session.clock, session.namespace
-        freeing = Reclaim(client, clock, namespace, times, line.say, believing=believing)
+        manager = partial(Manager, transport=session.transport, clock=clock)
+        successor = Successor(client, clock, settings, manager, line.say)
+        grace = waits.grace_seconds
+        freeing = Reclaim(client, clock, namespace, successor, line.say, grace, believing)
         candidates = await (freeing.run if write else freeing.preview)()
     shown = document(candidates, dry_run=not write)
     render(output, table(candidates, session.namespace), shown)
-    _conclude(candidates, times, write=write)
+    _conclude(candidates, write=write)
     return exit_code(candidates)
 
 
@@ -106,7 +122,7 @@ def document(candidates: Sequence[Candidate], *, dry_run: bool) -> OrphanList:
     )
 
 
-def _conclude(candidates: Sequence[Candidate], times: WatchTimes, *, write: bool) -> None:
+def _conclude(candidates: Sequence[Candidate], *, write: bool) -> None:
     """Print one line on stderr: the result, and what to do next."""
     if not candidates:
         return
@@ -114,8 +130,6 @@ def _conclude(candidates: Sequence[Candidate], times: WatchTimes, *, write: bool
     if write:
         say(f"{acted} freed")
     elif _freed_candidates(candidates):
-        watched = times.settle_seconds + times.grace_seconds
-        advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
-        say(f"{acted} would be freed, nothing was written: {advice}")
+        say(f"{acted} would be freed, nothing was written: --yes frees them")
     else:
         say(f"{acted} can be freed: see WHAT")

@@ -7,48 +7,37 @@ cluster without leftovers can lose the controller, its namespace and its CRDs at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
+from claimctl.commands.orphans.adoption import is_handed_over
 from claimctl.commands.orphans.judge import (
     judge,
+    orphaned_holds,
     own_holds,
     snapshot_of,
     unproven_holds,
     unproven_text,
 )
-from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.commands.orphans.model import PASSING, Cause, Orphan, ScannedClaim
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.records import is_carried_out
 from claimctl.installation import LEASE_NAME
+from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire import resources as wire
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
 from claimctl.wire.traces import RECORDS
 
-CAUSES = frozenset(
-    (Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE)
-)
+CAUSES = frozenset((Cause.LISTED_AHEAD, Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES))
 """The orphans that claimctl itself has caused."""
-
-
-PASSING = frozenset(
-    (
-        Reason.FORCE_DELETED_PODS,
-        Reason.HISTORY_UNKNOWN,
-        Reason.PODS_MAY_BE_BOUND,
-        Reason.RELEASING,
-        Reason.SETTLING,
-    )
-)
-"""The reasons that time alone ends, also where it is not known how much time."""
 
 
 def passes(left: Leftover) -> bool:
@@ -56,21 +45,21 @@ def passes(left: Leftover) -> bool:
     return bool(left.after) or left.reason in PASSING
 
 
-def leftovers(
-    scan: Scan, times: WatchTimes, watched: float = 0.0, run: float = 0.0
-) -> tuple[Leftover, ...]:
+_RULES = Rules(dialect=PodGroupDialect.name)
+
+
+def leftovers(scan: Scan, rules: Rules = _RULES, run: float = 0.0) -> tuple[Leftover, ...]:
     """What is left of claimctl, by kind, namespace and name.
 
     Args:
-        times: how long claims without a ClaimReservation are watched before they are freed.
-        watched: for how many seconds they have been watched.
-        run: for how many seconds the run has watched PodGroups.
+        rules: how long pods may be bound to a claim.
+        run: for how many seconds the run has watched the cluster.
     """
     left = (
-        *_reservations(scan),
-        *_claims(scan, times, watched, run),
+        *_reservations(scan, rules, run),
+        *_claims(scan),
         *(
-            _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, *_why_guarded(it, scan, run))
+            _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, _why_guarded(it, scan))
             for it in guarded_groups(scan)
         ),
         *_other_leftovers(scan),
@@ -161,17 +150,21 @@ _MAY_HAVE_OURS = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PO
 # -- ClaimReservations
 
 
-def _reservations(scan: Scan) -> Iterator[Leftover]:
+def _reservations(scan: Scan, rules: Rules, run: float) -> Iterator[Leftover]:
     claims = {(it.claim.metadata.namespace, it.claim.metadata.name): it for it in scan.claims}
     for reservation in scan.reservations:
         meta = reservation.metadata
         claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
-        why = _why_reserved(reservation, claim, scan)
+        why = _why_reserved(reservation, claim, scan, rules, run)
         yield _about(meta, wire.CLAIMRESERVATIONS.kind, *why)
 
 
 def _why_reserved(
-    reservation: ClaimReservation, claim: ScannedClaim | None, scan: Scan
+    reservation: ClaimReservation,
+    claim: ScannedClaim | None,
+    scan: Scan,
+    rules: Rules,
+    run: float,
 ) -> tuple[str, str, float | None]:
     meta = reservation.metadata
     if not meta.deleting:
@@ -190,7 +183,7 @@ def _why_reserved(
     if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
         if (finished := _blocking_tombstones(claim)) is not None:
             return finished
-    elif (using := _using(claim)) is not None:
+    elif (using := _using(claim, rules, run)) is not None:
         return using
     return _controllers_reason(reservation)
 
@@ -225,17 +218,24 @@ def finished_pods(claim: ScannedClaim) -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in entries if entry.uid in claim.live.uids))
 
 
-def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
-    """The pods that run because of the hold. For pods that are not bound, the controller knows."""
-    bound = Consumers.of(claim.live.pods).bound.values()
-    using = sorted(pod.metadata.name for pod in bound)
+def _using(claim: ScannedClaim, rules: Rules, run: float) -> tuple[str, str, float | None] | None:
+    """The pods that run because of the hold. For pods that are not bound, the controller knows.
+
+    Beside pods that a scheduler may still bind, the hold stays for the binding time.
+    """
+    pods = Consumers.of(claim.live.pods)
+    using = sorted(pod.metadata.name for pod in pods.bound.values())
     if not using:
         return None
     name = claim.claim.metadata.name
     users = counted(len(using), "pod uses", "pods use")
     where = "in Kubernetes before 1.34 and in mode native"
     advice = f"{where} its hold stays until they have ended: wait, or scale the workload down"
-    return Reason.CONSUMERS_LEFT, f"{users} claim {name}: {listed(using)}; {advice}", None
+    snapshot = snapshot_of(claim, rules)
+    binding = max((binding_seconds(snapshot, pod) for pod in pods.pending.values()), default=0.0)
+    left = max(rules.settle_seconds + binding - run, 0.0) if binding else 0.0
+    text = f"{users} claim {name}: {listed(using)}; {advice}"
+    return Reason.CONSUMERS_LEFT, text, left or None
 
 
 _LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
@@ -254,51 +254,53 @@ def _controllers_reason(reservation: ClaimReservation) -> tuple[str, str, float 
 # -- claims without a ClaimReservation
 
 
-def _claims(scan: Scan, times: WatchTimes, watched: float, run: float) -> Iterator[Leftover]:
+def adoptable(scanned: ScannedClaim) -> Orphan | None:
+    """The traces of claimctl in a claim that nobody answers for, as an orphan to be adopted; None
+    if there are none, or if a controller has them in hand.
+
+    Pods and other holders keep the claim: what is withdrawn leaves it to them.
+    """
+    adopted, claim = scanned.adoptions, scanned.claim
+    if scanned.reserved or (adopted and all(is_handed_over(it, claim) for it in adopted)):
+        return None
+    orphan = judge(scanned)
+    if orphan is not None and orphan.cause in CAUSES and not orphan.blockers:
+        return orphan
+    if holds := orphaned_holds(scanned):
+        return Orphan(Cause.ORPHANED_HOLD, "", entries=holds)
+    wanted = own_holds(claim) - {hold.uid for hold in unproven_holds(scanned)}
+    if claim.status.allocation is not None and not wanted and _tombstones(claim):
+        return Orphan(Cause.ORPHANED_TOMBSTONES, "")
+    return None
+
+
+def _tombstones(claim: ResourceClaim) -> bool:
+    return any(map(is_tombstone, claim.status.reserved_for))
+
+
+def _claims(scan: Scan) -> Iterator[Leftover]:
     for scanned in scan.claims:
         if scanned.reserved:
             continue
-        for why in _traces_in(scanned, scan, times, watched, run):
-            yield _about(scanned.claim.metadata, wire.RESOURCECLAIMS.kind, *why)
+        for reason, message in _traces_in(scanned, scan):
+            yield _about(scanned.claim.metadata, wire.RESOURCECLAIMS.kind, reason, message)
 
 
-def _traces_in(
-    scanned: ScannedClaim, scan: Scan, times: WatchTimes, watched: float, run: float
-) -> Iterator[tuple[str, str, float | None]]:
-    orphan = judge(scanned, times)
-    freed = partial(_freeing, scanned, orphan, times, watched, run)
+def _traces_in(scanned: ScannedClaim, scan: Scan) -> Iterator[tuple[str, str]]:
+    orphan, claim = adoptable(scanned), scanned.claim
     unproven = {hold.uid for hold in unproven_holds(scanned)}
-    if own_holds(scanned.claim) - unproven:
-        yield Why.HOLD, *freed()
-    elif any(map(is_tombstone, scanned.claim.status.reserved_for)):
-        finished = _blocking_tombstones(scanned)
-        if orphan is not None:
-            yield Why.TOMBSTONES, *freed()
-        else:
-            yield finished or (Why.TOMBSTONES, "their pods are gone: they are about to go", None)
-    elif orphan is not None and orphan.cause in CAUSES and not unproven:
-        yield orphan.cause, *freed()
-    if lost_owners(scanned.claim, scan.reservations):
-        yield Why.OWNER, "is owned by a ClaimReservation that does not exist", None
-
-
-def _freeing(
-    scanned: ScannedClaim, orphan: Orphan | None, times: WatchTimes, watched: float, run: float
-) -> tuple[str, float | None]:
-    """Why the claim is not freed yet, and for how long it is watched before. A hold beside running
-    pods also stays while a scheduler may be binding a pod that waited."""
-    if orphan is None:
-        return "goes after the annotation of its workload is removed", None
-    snapshot = snapshot_of(scanned, times)
-    pending = snapshot.consumers.pending.values()
-    binding = max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
-    if orphan.blockers:
-        left = max(times.settle_seconds + binding - run, 0.0) if binding else 0.0
-        return "; ".join(blocker.message for blocker in orphan.blockers), left or None
-    left = max(times.settle_seconds + max(times.grace_seconds, binding) - watched, 0.0)
-    goes = "they go" if orphan.cause is Cause.LISTED_AHEAD else "the claim is freed"
-    waits = orphan.wait.after or 0.0 if orphan.wait is not None else 0.0
-    return f"{orphan.message}; {goes} after it was watched", max(waits, left)
+    goes = "goes when `claimctl uninstall prepare` hands it over to a controller"
+    if scanned.adoptions and orphan is None:
+        pass  # the ClaimReservation that adopts the claim is named
+    elif own_holds(claim) - unproven:
+        later = "goes after the annotation of its workload is removed"
+        yield Why.HOLD, goes if orphan is not None else later
+    elif _tombstones(claim):
+        yield Why.TOMBSTONES, goes
+    elif orphan is not None:
+        yield orphan.cause, f"{orphan.message}; {goes}"
+    if lost_owners(claim, scan.reservations):
+        yield Why.OWNER, "is owned by a ClaimReservation that does not exist"
 
 
 def lost_owners(
@@ -317,34 +319,19 @@ def lost_owners(
 # -- PodGroups and DowngradePlans
 
 
-def may_lose_finalizer(group: PodGroup, scan: Scan, watched: float) -> bool:
-    """Whether the command may remove the finalizer itself, because no controller can run.
-
-    The rules are those of ``reservation.pod_groups.lifecycle``. kube-controller-manager may
-    deallocate the claim of a group that is gone, so a pod that vanished gets its grace.
-    """
-    using = group_pods(group, scan)
-    if group.metadata.deleting:
-        return not using
-    return bool(using) or not listing(group, scan.claims) or watched >= GRACE_SECONDS
-
-
 def guarded_groups(scan: Scan) -> tuple[PodGroup, ...]:
     return tuple(group for group in scan.groups if FINALIZER in group.metadata.finalizers)
 
 
-def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, float | None]:
+def _why_guarded(group: PodGroup, scan: Scan) -> str:
     if group.metadata.deleting and (using := group_pods(group, scan)):
         names = listed(sorted(pod.metadata.name for pod in using))
-        return f"is being deleted, and pods use it: {names}", None
+        return f"is being deleted, and pods use it: {names}"
     place = group.metadata.namespace
     here = (made.spec for made in scan.reservations if made.metadata.namespace == place)
     if any(group.shares(spec.resource_claim_name) for spec in here):
-        return "loses its finalizer with the ClaimReservations of its claims", None
-    if listing(group, scan.claims) and not group_pods(group, scan):
-        text = "pods of it may have vanished while running; its finalizer goes when the grace is"
-        return f"{text} over", max(GRACE_SECONDS - watched, 0.0)
-    return "its finalizer is about to go", None
+        return "loses its finalizer with the ClaimReservations of its claims"
+    return "a controller removes its finalizer"
 
 
 def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
@@ -359,9 +346,3 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
         if pod.spec.group_name == group.metadata.name and claims & claim_names(pod)
     }
     return tuple(pod for pod in pods.values() if not is_done(pod))
-
-
-def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference, ...]:
-    """The entries of the group in the lists of claims."""
-    entries = (entry for claim in claims for entry in claim.claim.status.reserved_for)
-    return tuple(entry for entry in entries if entry.uid == group.metadata.uid)

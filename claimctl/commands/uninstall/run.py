@@ -4,15 +4,15 @@ Every round scans the cluster anew and makes the writes that are possible by the
 the steps follows from the objects, and a run that was interrupted is continued by the next one:
 
 1. The annotations of workloads go, so that no controller makes another ClaimReservation.
-2. The ClaimReservations are deleted. A controller ends their holds by its own rules: the one that
-   runs, or one inside this command (``successor``).
-3. Holds and tombstones without a ClaimReservation go (``holds``, ``claimctl.commands.orphans``).
-4. PodGroups lose claimctl's finalizer: by a controller, or here if the CRDs are gone.
+2. If the CRDs are gone, they are applied for the time of the run.
+3. Holds and other entries without a ClaimReservation are adopted by one
+   (``claimctl.commands.orphans.adoption``).
+4. The ClaimReservations are deleted. A controller ends their holds and the PodGroups' finalizers by
+   its own rules: the one that runs, or one inside this command (``claimctl.cli.successor``).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,28 +21,23 @@ from functools import partial
 from msgspec import structs
 
 from claimctl.cli.errors import CommandFailed
-from claimctl.commands.orphans.judge import own_holds
-from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
-from claimctl.commands.orphans.reclaim import Reclaim
+from claimctl.cli.successor import Successor
+from claimctl.commands.install.components import documents
+from claimctl.commands.install.objects import Objects, name_of
+from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.uninstall import judge, sweep
-from claimctl.commands.uninstall.holds import without_hold, without_old_tombstones
-from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
+from claimctl.commands.uninstall.model import Leftover, Removed, Scan
 from claimctl.commands.uninstall.scan import scan
-from claimctl.commands.uninstall.successor import Successor
 from claimctl.commands.uninstall.writes import UninstallWriter
-from claimctl.controller.dialect import Detection, DialectProbe
 from claimctl.controller.manager import Manager
-from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
-from claimctl.downgrade.expansion import listed_ahead
-from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
+from claimctl.downgrade.plans import require_namespaces
 from claimctl.kube.client import Client
-from claimctl.parallel import in_parallel
-from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import is_tombstone
-from claimctl.text import listed
-from claimctl.wire.resources import NODES, PODS, RESOURCECLAIMS
+from claimctl.kube.discovery import Discovery
+from claimctl.reservation.facts.dialects import PodGroupDialect
+from claimctl.wire.base import Object
+from claimctl.wire.releases import FROM_1_36
+from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import BRAKE_GATE, RECORDS
 
@@ -52,23 +47,21 @@ STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
 
 
-_TIMES = WatchTimes()
-
-
 @dataclass(frozen=True, slots=True)
 class UninstallWanted:
     """What one run is asked for. Without namespaces it takes claimctl out of the whole cluster.
 
     Args:
         settings: of the controller inside the command.
-        times: how long claims without a ClaimReservation are watched.
+        grace: how long a vanished pod may still be running on a claim without a ClaimReservation,
+            in seconds; None as on any claim.
         timeout: seconds after which the run ends.
         believing: whether managedFields prove that a hold is claimctl's.
     """
 
     settings: Settings
     namespaces: tuple[str, ...] = ()
-    times: WatchTimes = _TIMES
+    grace: float | None = None
     timeout: float = 900.0
     believing: bool = False
 
@@ -84,6 +77,7 @@ class Uninstall:
     """One run of ``claimctl uninstall prepare``.
 
     Args:
+        objects: writes the CRDs.
         make_manager: makes a controller with the given settings, on the command's own connection.
         report: called with lines of progress.
     """
@@ -93,6 +87,7 @@ class Uninstall:
         client: Client,
         clock: Clock,
         wanted: UninstallWanted,
+        objects: Objects,
         make_manager: Callable[[Settings], Manager],
         report: Callable[[str], None],
     ) -> None:
@@ -100,20 +95,16 @@ class Uninstall:
         self._clock = clock
         self._wanted = wanted
         self._report = report
-        self._make_manager = make_manager
-        self._successor = Successor()
+        self._objects = objects
+        self._successor = Successor(client, clock, wanted.settings, make_manager, report)
         self._writer = UninstallWriter(client, report)
+        self._applied: list[Object] = []
+        """The CRDs that this run has made."""
         self._clean = False
         """Whether the scan before showed nothing."""
         self._began = clock.monotonic()
         self._changed = self._began
-        self._watched_since: float | None = None
-        """When the claims without a ClaimReservation were first seen."""
-        self._closed_since: dict[str, float] = {}
-        """By claim UID: when no pod listed ahead was seen in the list for the first time."""
         self._seen: object = None
-        self._reclaim: asyncio.Task[None] | None = None
-        self._detection: Detection | None = None
 
     async def look(self) -> UninstallResult:
         """Say what is left, and write nothing; NoSuchNamespace if one of its scope is missing."""
@@ -136,14 +127,14 @@ class Uninstall:
                 took = self._clock.monotonic() - began
                 result = self._judge(seen)
                 if self._is_over(seen, result.left):
-                    return result
+                    break
                 await self._act(seen)
                 await self._clock.sleep(max(POLL_SECONDS, took))
         finally:
-            if self._reclaim is not None:
-                self._reclaim.cancel()
-                await asyncio.gather(self._reclaim, return_exceptions=True)
             await self._successor.close()
+        for document in self._applied if not result.left else ():
+            await self._objects.delete(document)
+        return result
 
     async def _scan(self) -> Scan:
         """Scan the cluster. The controller of our own ends when the last CRD is gone."""
@@ -160,15 +151,9 @@ class Uninstall:
             return replace(seen, tended=False)
         return replace(seen, tended=seen.tended or self._successor.leading)
 
-    @property
-    def _watched(self) -> float:
-        """For how many seconds this run has watched the cluster."""
-        return self._clock.monotonic() - self._began
-
     def _judge(self, scan: Scan) -> UninstallResult:
-        since = self._watched_since
-        freed = self._clock.monotonic() - since if since is not None else 0.0
-        left = judge.leftovers(scan, self._wanted.times, freed, self._watched)
+        rules = self._wanted.settings.rules(PodGroupDialect.name, FROM_1_36)
+        left = judge.leftovers(scan, rules, self._clock.monotonic() - self._began)
         refused = self._writer.refused
         left = tuple(
             structs.replace(leftover, message=f"{leftover.message}; {refused[where]}", after=None)
@@ -205,26 +190,63 @@ class Uninstall:
     # -- writing
 
     async def _act(self, scan: Scan) -> None:
-        writer = self._writer
+        writer, traces = self._writer, _traces(scan)
         await writer.for_all(writer.remove_annotations, scan.workloads)
+        taken = {made.metadata.uid for scanned, _ in traces for made in scanned.adoptions}
         withdrawn = [
-            reservation for reservation in scan.reservations if not reservation.metadata.deleting
+            reservation
+            for reservation in scan.reservations
+            if not reservation.metadata.deleting and reservation.metadata.uid not in taken
         ]
         await writer.for_all(writer.withdraw, withdrawn)
         await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
-        self._successor.check()
-        if not scan.tended and scan.served and _for_controller(scan):
-            await self._succeed()
         await self._stop_avoiding(scan)
         await self._untaint(scan)
-        if judge.runs_without_crds(scan):
+        if judge.runs_without_crds(scan) or not _for_controller(scan):
             return
-        await self._take_out(scan)
-        if not scan.served:
-            guarded, watched = judge.guarded_groups(scan), self._watched
-            may = [it for it in guarded if judge.may_lose_finalizer(it, scan, watched)]
-            await writer.for_all(writer.unguard, may)
-        self._free_orphans(scan)
+        if not scan.tended and (missing := await self._missing_crds()):
+            await self._apply_crds(missing, scan)
+            return
+        await self._successor.ensure()
+        grace = self._wanted.grace
+        await writer.for_all(lambda wanted: writer.adopt(wanted, grace), traces)
+
+    async def _missing_crds(self) -> list[Object]:
+        """The documents of the CRDs that the cluster does not serve."""
+        own, defined = CLAIMRESERVATIONS, documents("crds")
+        served = await Discovery(self._client).plurals(own.group, own.version)
+        return [it for it in defined if it["spec"]["names"]["plural"] not in served]
+
+    async def _apply_crds(self, missing: list[Object], scan: Scan) -> None:
+        """Make the CRDs that are missing, so that a controller can do its work.
+
+        Garbage collection deletes whatever a ClaimReservation owns that does not exist. So no claim
+        may have such an owner any more, in any namespace. CommandFailed if one has that is none of
+        the run's, or if a claim cannot be read.
+        """
+        if not scan.served and not await self._without_lost_owners():
+            return  # the next round finds them without
+        for document in missing:
+            await self._objects.apply(document, dry_run=False)
+            self._applied.append(document)
+            self._report(f"{name_of(document)} applied for the time of this run")
+
+    async def _without_lost_owners(self) -> bool:
+        """Whether no claim of the cluster is owned by a ClaimReservation."""
+        everything = await self._client.list(RESOURCECLAIMS, partial=True)
+        scope = self._wanted.namespaces
+        if everything.unreadable:
+            text = everything.unreadable[0].describe()
+            raise CommandFailed(f"the CRDs are gone, and cannot be made again: {text}")
+        owned = [it.metadata for it in everything.items if judge.lost_owners(it, ())]
+        others = [it for it in owned if scope and it.namespace not in scope]
+        if others:
+            name = f"{others[0].namespace}/{others[0].name}"
+            raise CommandFailed(
+                "the CRDs are gone, and with them garbage collection would delete claims of other "
+                f"namespaces, such as {name}: run the command without --namespace"
+            )
+        return not owned
 
     async def _stop_avoiding(self, scan: Scan) -> None:
         """Let the pods go that ``claimctl reschedule`` keeps off nodes."""
@@ -245,85 +267,13 @@ class Uninstall:
         for node, taint in scan.tainted:
             self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
 
-    async def _take_out(self, scan: Scan) -> None:
-        """Take holds and tombstones without a ClaimReservation out of claims that stay."""
-        loose = []
-        for scanned in scan.claims:
-            tombstones = any(map(is_tombstone, scanned.claim.status.reserved_for))
-            if not scanned.reserved and (tombstones or own_holds(scanned.claim)):
-                loose.append(scanned)
-        if not loose:
-            return
-        detected = await self._detect()
-        rules = self._wanted.settings.rules(detected.dialect, detected.version)
-        writes = []
-        for scanned in loose:
-            write = without_hold(scanned, scan.groups, rules, self._closed_age(scanned))
-            if (write := write or without_old_tombstones(scanned)) is not None:
-                writes.append((scanned, write))
-        await self._writer.for_all(self._writer.write_list, writes)
 
-    def _closed_age(self, scanned: ScannedClaim) -> float:
-        """For how many seconds this run has seen no pod listed ahead in the claim's list."""
-        claim, now = scanned.claim, self._clock.monotonic()
-        if listed_ahead(claim, Consumers.of(scanned.live.pods).pending):
-            self._closed_since.pop(claim.metadata.uid, None)
-        return now - self._closed_since.setdefault(claim.metadata.uid, now)
-
-    # -- a controller of our own, and orphans
-
-    async def _succeed(self) -> None:
-        """Start a controller of our own, which takes the Lease when that has run out. CommandFailed
-        if the caller lacks a right that a controller needs."""
-        if self._successor.running:
-            return
-        settings, detection = self._wanted.settings, await self._detect()
-        groups = DIALECTS[detection.dialect].groups
-        lacking = await missing_rights(self._client, binding=detection.needs_binding, groups=groups)
-        if lacking:
-            raise CommandFailed(
-                "no controller runs, and you may not do its work: not permitted: "
-                f"{listed(lacking, most=len(lacking))}"
-            )
-        try:
-            await require_namespaces(self._client, (settings.lease_namespace,))
-        except NoSuchNamespace:
-            settings = settings.model_copy(update={"leader_elect": False})
-        self._report("no controller runs: this command does its work")
-        self._successor.start(self._make_manager(settings))
-
-    async def _detect(self) -> Detection:
-        if self._detection is None:
-            namespace = self._wanted.settings.lease_namespace
-            self._detection = await DialectProbe(self._client, namespace=namespace).detect()
-        return self._detection
-
-    def _free_orphans(self, scan: Scan) -> None:
-        """Watch the claims that only claimctl's own entries keep, and free them in the end."""
-        if self._reclaim is not None and self._reclaim.done():
-            task, self._reclaim = self._reclaim, None
-            task.result()
-        left = judge.leftovers(scan, self._wanted.times)
-        freed = any(leftover.reason in _FREED and leftover.after is not None for leftover in left)
-        if self._reclaim is None and freed:
-            self._watched_since = self._clock.monotonic()
-            self._reclaim = asyncio.create_task(self._free(), name="orphans")
-
-    async def _free(self) -> None:
-        wanted, client, clock = self._wanted, self._client, self._clock
-
-        async def free(namespace: str) -> None:
-            times, causes, believing = wanted.times, judge.CAUSES, wanted.believing
-            await Reclaim(client, clock, namespace, times, self._report, causes, believing).run()
-
-        namespaces = self._wanted.namespaces or ("",)
-        await in_parallel(free, namespaces, len(namespaces))
-
-
-_FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *judge.CAUSES))
-"""The reasons of claims that the run frees as orphans, once no pod uses them."""
+def _traces(scan: Scan) -> list[tuple[ScannedClaim, Orphan]]:
+    """The claims whose entries of claimctl nobody answers for."""
+    judged = ((scanned, judge.adoptable(scanned)) for scanned in scan.claims)
+    return [(scanned, orphan) for scanned, orphan in judged if orphan is not None]
 
 
 def _for_controller(scan: Scan) -> bool:
     """Whether something is left that only a controller takes away."""
-    return scan.served and bool(scan.reservations or judge.guarded_groups(scan))
+    return bool(scan.reservations or judge.guarded_groups(scan) or _traces(scan))

@@ -19,7 +19,6 @@ from claimctl.cli.session import Session, in_session
 from claimctl.cli.timing import WATCH_WAITS, WatchWaits
 from claimctl.commands.install.components import NAMESPACE, every_document
 from claimctl.commands.install.objects import Objects, check_helm, name_of
-from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import stop_controller, stop_rescheduler
@@ -66,7 +65,7 @@ def wanted_by(
             **waits.seconds,
         ),
         namespaces=scope,
-        times=WatchTimes(grace_seconds=waits.grace_seconds, **waits.seconds),
+        grace=waits.grace_seconds,
         timeout=timeout,
     )
 
@@ -105,7 +104,8 @@ async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) 
     try:
         with progress("taking claimctl out of the cluster") as line:
             manager = partial(Manager, transport=session.transport, clock=session.clock)
-            run = Uninstall(session.client, session.clock, wanted, manager, line.say)
+            objects = Objects(session.transport, session.clock)
+            run = Uninstall(session.client, session.clock, wanted, objects, manager, line.say)
             return await (run.run() if write else run.look())
     except NoSuchNamespace as missing:
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None

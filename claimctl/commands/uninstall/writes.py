@@ -10,20 +10,19 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from claimctl.commands.orphans.model import ScannedClaim
+from claimctl.commands.orphans.adoption import adopt
+from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
-from claimctl.controller.writer import finalizers_patch
-from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound, Unchangeable
 from claimctl.parallel import in_parallel
-from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.references import describe
+from claimctl.text import listed
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
 T = TypeVar("T")
 
@@ -83,15 +82,14 @@ class UninstallWriter:
             await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
             self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
-    async def write_list(self, wanted: tuple[ScannedClaim, WriteList]) -> None:
-        scanned, write = wanted
-        meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
-        if meta.key in self.refused:
-            return
-        with self._claim(meta):
-            await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
-            text = f"list of {before} entries: {len(write.reserved_for)} stay"
-            self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, text)
+    async def adopt(self, wanted: tuple[ScannedClaim, Orphan], grace: float | None) -> None:
+        """Hand the traces of claimctl in a claim over to a controller."""
+        scanned, orphan = wanted
+        meta = scanned.claim.metadata
+        await adopt(self._client, scanned.claim, orphan, grace)
+        names = listed(map(describe, orphan.entries))
+        what = f"{names}, without" if names else "entries without"
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, f"{what} a ClaimReservation")
 
     @contextmanager
     def _claim(self, meta: ObjectMeta) -> Iterator[None]:
@@ -100,12 +98,6 @@ class UninstallWriter:
             yield
         except Unchangeable as error:
             self.refused[meta.key] = error.message
-
-    async def unguard(self, group: PodGroup) -> None:
-        meta = group.metadata
-        patch = finalizers_patch(meta, FINALIZER, present=False)
-        await self._client.merge_patch(PODGROUPS, meta, patch)
-        self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
 
     def note(self, kind: str, namespace: str, name: str, what: str) -> None:
         """Remember and report that something was removed."""

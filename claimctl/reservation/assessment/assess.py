@@ -261,15 +261,18 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
     """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
     KCM deallocates when it removes the last entry, so the list must have only pods. These cases are
-    excluded: KCM has not removed dead pods in time; or the list has only pending pods, and only
-    claimctl removes some of them, or the claim is being deleted. KCM does not remove pending pods.
+    excluded: KCM has not removed dead pods in time; only claimctl removes some of the entries; the
+    list has only pending pods, and the claim is being deleted. KCM does not remove pending pods.
     """
     snapshot = facts.snapshot
     if not snapshot.references or snapshot.no_pods:
         return False
     if facts.live_pod_entries:
-        ours = snapshot.consumers.removable
-        return facts.lists_bound_pods or not (facts.claim.metadata.deleting or ours)
+        ours, deleting = snapshot.consumers.removable, facts.claim.metadata.deleting
+        if facts.lists_bound_pods:
+            # the last of them takes the claim along, unless entries are left that claimctl wrote
+            return deleting or not snapshot.consumers.ahead
+        return not (deleting or ours)
     return facts.kcm_time_left > 0
 
 

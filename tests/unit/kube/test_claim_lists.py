@@ -10,8 +10,6 @@ import pytest
 from kube_in_process.schema import alpha
 from kube_in_process.schema.builtin import builtin_schemas
 
-from claimctl.commands.orphans.model import ScannedClaim
-from claimctl.commands.uninstall import writes
 from claimctl.controller.writer import Writer
 from claimctl.downgrade.run import write_list
 from claimctl.kube.claim_lists import change_list, changes, without_finalizer
@@ -19,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.references import uids_written_by
-from claimctl.reservation.facts.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -108,16 +106,10 @@ async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[R
     await Writer(client).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
 
 
-async def by_uninstall(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
-    write = WriteList(claim.metadata.resource_version, tuple(wanted))
-    scanned = ScannedClaim(claim, LiveList("", (), frozenset()), NOW)
-    await writes.UninstallWriter(client, lambda _: None).write_list((scanned, write))
-
-
 Way = Callable[[Client, ResourceClaim, Iterable[Reference]], Awaitable[None]]
 
 
-@pytest.mark.parametrize("way", [by_controller, by_uninstall, write_list])
+@pytest.mark.parametrize("way", [by_controller, write_list])
 async def test_every_writer_leaves_the_entries_of_others_as_they_are(way: Way) -> None:
     made = Server.started()
     made.claim()

@@ -6,11 +6,10 @@ import pytest
 
 from claimctl.cli import main
 from claimctl.commands.orphans import work
-from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
+from claimctl.commands.orphans.model import Cause, Orphan
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 from tests.support.printed import as_json
 
@@ -50,18 +49,9 @@ def test_bad_input_is_one_line_that_names_the_flag(
     assert err.count("\n") == 1
 
 
-def test_what_the_help_says_is_the_default() -> None:
-    usual = WatchTimes()
-    assert (usual.grace_seconds, usual.settle_seconds) == (300, 5)
-    assert (usual.binding_seconds, usual.slow_binding_seconds) == (60, 600)
-    rules = Rules()
-    assert usual.binding_seconds == rules.binding_seconds
-    assert usual.slow_binding_seconds == rules.slow_binding_seconds
-
-
 def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:
     orphan = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", blockers)
-    return Candidate(claim(pod_ref("a")), orphan, 0.0, outcome=outcome, note=note)
+    return Candidate(claim(pod_ref("a")), orphan, outcome=outcome, note=note)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,33 @@
-"""Orphans on a server are freed, or left with a note."""
+"""Orphans on a server are handed over, or left with a note."""
 
 from __future__ import annotations
 
-import asyncio
+from typing import cast
 
 import pytest
 
-from claimctl.commands.orphans.model import WatchTimes
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.successor import Successor
 from claimctl.commands.orphans.reclaim import Outcome, Reclaim
-from claimctl.wire.claims import UNCHANGEABLE
-from tests.support.claim_server import Server
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.resources import CLAIMRESERVATIONS
+from tests.support.claim_server import NAMESPACE, Server
+
+
+class FakeController:
+    """Does nothing, like a controller that cannot: a test does its work."""
+
+    async def ensure(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def reclaim(server: Server) -> Reclaim:
+    successor = cast("Successor", FakeController())
+    return Reclaim(server.client, server.clock, "", successor, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -32,31 +50,40 @@ async def test_orphans_are_left_that_an_unreadable_object_may_concern(
         made.pod("bad", claim="other")
     else:
         made.reservation("bad", claim="other", workload="x")
-    told: list[str] = []
-    freeing = Reclaim(made.client, made.clock, "", WatchTimes(), told.append)
-    outcomes = [each.outcome for each in await freeing.run()]
-    assert outcomes == ([Outcome.FREED] if freed else [])
+    outcomes = [each.outcome for each in await reclaim(made).preview()]
+    assert outcomes == ([Outcome.WOULD_FREE] if freed else [])
 
 
-async def test_a_leftover_that_cannot_be_read_any_more_is_not_freed() -> None:
+async def test_a_claim_that_the_controller_leaves_as_it_is_is_left_with_its_reason() -> None:
     made = Server.started()
     made.orphan()
-    spoil = asyncio.get_running_loop().call_later(20, lambda: made.spoil("resourceclaims", "slice"))
-    freeing = Reclaim(made.client, made.clock, "", WatchTimes(), lambda _: None)
-    (found,) = await freeing.run()
-    assert found.outcome is Outcome.FAILED
-    assert "slice cannot be read" in found.note
-    spoil.cancel()
 
+    def tell(_: int) -> None:
+        """The controller reports what forbids the release."""
+        (name,) = (it["metadata"]["name"] for it in made.admin.list("claimreservations"))
+        condition = {
+            "type": "Released",
+            "status": "False",
+            "reason": "ConsumersLeft",
+            "message": "1 pod uses the claim: a",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        patch = {"status": {"conditions": [condition]}}
+        made.admin.patch("claimreservations", NAMESPACE, name, patch, "status")
 
-async def test_a_leftover_that_nobody_can_change_is_named_and_tried_once() -> None:
-    made = Server.started()
-    made.unchangeable()
-    told: list[str] = []
-    freeing = Reclaim(made.client, made.clock, "", WatchTimes(), told.append)
+    made.upon("delete", "claimreservations", tell)
     began = made.clock.monotonic()
-    (found,) = await freeing.run()
-    assert found.outcome is Outcome.FAILED
-    assert UNCHANGEABLE in found.note
-    assert any(UNCHANGEABLE in line for line in told)
-    assert made.clock.monotonic() - began < 1
+    (found,) = await reclaim(made).run()
+    assert found.outcome is Outcome.LEFT
+    assert found.orphan.describe().endswith("ConsumersLeft: 1 pod uses the claim: a")
+    assert 30 <= made.clock.monotonic() - began < 40
+    (left,) = (await made.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
+    assert left.metadata.finalizers == (FINALIZER,)
+    assert isinstance(left.status.reserved_for, Reference)
+
+
+async def test_without_the_crds_the_command_says_how_to_get_them() -> None:
+    made = Server.started(crds=False)
+    made.orphan()
+    with pytest.raises(CommandFailed, match="claimctl install --component crds"):
+        await reclaim(made).run()

@@ -7,24 +7,19 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from claimctl.commands.orphans.model import (
-    GRACE_SECONDS,
-    Answer,
-    OwnerState,
-    ScannedClaim,
-    WatchTimes,
-)
+from claimctl.commands.orphans.adoption import LABEL
+from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.commands.uninstall.judge import (
+    adoptable,
     group_pods,
     leftovers,
     lost_owners,
-    may_lose_finalizer,
     notes,
     passes,
 )
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan
 from claimctl.reservation.facts.snapshot import LiveList
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -49,13 +44,11 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
-    slow,
     tomb,
     written_by_claimctl,
 )
 
 HOLD = deployment_ref()
-TIMES = WatchTimes(settle_seconds=5.0, grace_seconds=30.0)
 OWNER = OwnerReference(api_version="claimctl.io/v1alpha1", kind="ClaimReservation", uid="uid-r")
 
 
@@ -75,8 +68,8 @@ def of(one: ClaimReservation, on: ScannedClaim | None = None, *, tended: bool = 
     return Scan(NOW, reservations=(one,), claims=(on,) if on else (), tended=tended)
 
 
-def only(scan: Scan, watched: float = 0.0, run: float = 0.0) -> Leftover:
-    (left,) = leftovers(scan, TIMES, watched, run)
+def only(scan: Scan, run: float = 0.0) -> Leftover:
+    (left,) = leftovers(scan, run=run)
     return left
 
 
@@ -113,6 +106,12 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
             "1 pod uses claim slice: a; in Kubernetes before 1.34 and in mode native its hold "
             "stays until they have ended",
             None,
+        ),
+        (
+            of(GOING, scanned(held(pod_ref("a")), running("a"), pending("b"))),
+            "ConsumersLeft",
+            "1 pod uses claim slice: a",
+            65.0,
         ),
         (
             of(
@@ -170,21 +169,20 @@ def test_the_grace_of_a_ghost_passes() -> None:
     assert only(replace(scan, now=after(300))).reason == "Withdrawn"
 
 
+HANDED_OVER = "hands it over to a controller"
+TOMBSTONES = claim(pod_ref("a"), tomb("f"))
+AHEAD = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-b"])
+
+
 @pytest.mark.parametrize(
-    ("on", "reason", "words", "seconds"),
+    ("on", "reason", "words", "entries"),
     [
-        (scanned(held(), reserved=False), "HoldWithoutReservation", "no ClaimReservation", 25.0),
+        (scanned(held(), reserved=False), "HoldWithoutReservation", HANDED_OVER, (HOLD,)),
         (
             scanned(held(pod_ref("a")), running("a"), reserved=False),
             "HoldWithoutReservation",
-            "1 pod uses the claim",
-            None,
-        ),
-        (
-            scanned(held(pod_ref("a")), running("a"), pending("b"), reserved=False),
-            "HoldWithoutReservation",
-            "pods use the claim",
-            65.0,
+            HANDED_OVER,
+            (HOLD,),
         ),
         (
             scanned(held(), reserved=False, state=OwnerState.RESERVING),
@@ -195,50 +193,52 @@ def test_the_grace_of_a_ghost_passes() -> None:
         (
             scanned(claim(tomb("f")), finished("f"), reserved=False),
             "TombstonesWithoutReservation",
-            "1 tombstone of",
-            25.0,
+            HANDED_OVER,
+            (),
         ),
         (
-            scanned(claim(pod_ref("a"), tomb("f")), running("a"), finished("f"), reserved=False),
-            "FinishedPodsLeft",
-            "kubectl delete pod -n train f",
-            None,
-        ),
-        (
-            scanned(claim(pod_ref("a"), tomb("f")), running("a"), reserved=False),
+            scanned(TOMBSTONES, running("a"), finished("f"), reserved=False),
             "TombstonesWithoutReservation",
-            "",
-            None,
+            HANDED_OVER,
+            (),
         ),
         (
-            scanned(
-                written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-b"]),
-                *(running("a"), pending("b")),
-                reserved=False,
-            ),
+            scanned(AHEAD, running("a"), pending("b"), reserved=False),
             "ListedAhead",
             "lists 1 waiting pod for claimctl, which does not hold the claim any more: b",
-            55.0,
-        ),
-        (
-            scanned(
-                written_by_claimctl(claim(pod_ref("b")), ["uid-b"]),
-                slow(pending("b"), volume=True),
-                reserved=False,
-            ),
-            "ListedAhead",
-            "they go after it was watched",
-            595.0,
+            (),
         ),
     ],
 )
-def test_why_a_claim_without_a_reservation_is_left(
-    on: ScannedClaim, reason: str, words: str, seconds: float | None
+def test_why_a_claim_without_a_reservation_is_left_and_what_is_handed_over(
+    on: ScannedClaim, reason: str, words: str, entries: tuple[Reference, ...] | None
 ) -> None:
-    left = only(Scan(NOW, claims=(on,)), watched=10.0)
-    assert (left.kind, left.name, left.reason) == ("ResourceClaim", "slice", reason)
+    left = only(Scan(NOW, claims=(on,)))
+    assert (left.kind, left.name, left.reason, left.after) == (
+        "ResourceClaim",
+        "slice",
+        reason,
+        None,
+    )
     assert words in left.message
-    assert left.after == seconds
+    orphan = adoptable(on)
+    assert (None if orphan is None else orphan.entries) == entries
+    assert orphan is None or orphan.blockers == ()
+
+
+def test_a_claim_that_was_handed_over_is_told_by_its_claimreservation() -> None:
+    status = ClaimReservationStatus(reserved_for=HOLD, claim_uid="uid-slice")
+    adoption = reservation(deleting=True, status=status)
+    meta = structs.replace(adoption.metadata, labels={LABEL: "OrphanedHold"})
+    adoption = structs.replace(adoption, metadata=meta)
+    on = replace(scanned(held(), reserved=False), adoptions=(adoption,))
+    assert adoptable(on) is None
+    seen = Scan(NOW, claims=(on,), reservations=(adoption,), tended=True)
+    assert only(seen).kind == "ClaimReservation"
+    begun = structs.replace(adoption, status=ClaimReservationStatus())
+    again = adoptable(replace(on, adoptions=(begun,)))
+    assert again is not None
+    assert again.entries == (HOLD,)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_why_a_claim_without_a_reservation_is_left(
     ],
 )
 def test_what_is_not_claimctls_is_not_left(on: ResourceClaim) -> None:
-    assert leftovers(Scan(NOW, claims=(scanned(on, running("a"), reserved=False),)), TIMES) == ()
+    assert leftovers(Scan(NOW, claims=(scanned(on, running("a"), reserved=False),))) == ()
 
 
 def test_an_owner_counts_only_if_it_does_not_exist() -> None:
@@ -274,38 +274,15 @@ GUARDED = pod_group(made_by_claimctl=True, finalizers=(FINALIZER,))
 LEAVING = pod_group(made_by_claimctl=True, finalizers=(FINALIZER,), deleting=True)
 LISTED = scanned(claim(group_ref()), reserved=False)
 USED = scanned(claim(group_ref()), running("a", group="train"), reserved=False)
-DONE = scanned(claim(group_ref()), finished("a", group="train"), reserved=False)
-ELSE = scanned(claim(group_ref()), running("a", group="other"), reserved=False)
-
-
-@pytest.mark.parametrize(
-    ("group", "on", "watched", "may"),
-    [
-        (GUARDED, USED, 0.0, True),
-        (GUARDED, LISTED, 0.0, False),
-        (GUARDED, LISTED, GRACE_SECONDS, True),
-        (GUARDED, DONE, 0.0, False),
-        (GUARDED, ELSE, 0.0, False),
-        (GUARDED, scanned(claim(pod_ref("a")), reserved=False), 0.0, True),
-        (LEAVING, USED, GRACE_SECONDS, False),
-        (LEAVING, LISTED, 0.0, True),
-        (LEAVING, DONE, 0.0, True),
-    ],
-)
-def test_when_a_group_may_lose_its_finalizer(
-    group: object, on: ScannedClaim, watched: float, may: bool
-) -> None:
-    scan = Scan(NOW, claims=(on,), groups=(group,))  # type: ignore[arg-type]
-    assert may_lose_finalizer(group, scan, watched) is may  # type: ignore[arg-type]
 
 
 def test_why_a_group_is_guarded() -> None:
-    waits = only(Scan(NOW, claims=(LISTED,), groups=(GUARDED,)), run=100.0)
-    assert (waits.reason, waits.after) == ("Guarded", GRACE_SECONDS - 100.0)
+    waits = only(Scan(NOW, claims=(LISTED,), groups=(GUARDED,)))
+    assert (waits.reason, waits.message) == ("Guarded", "a controller removes its finalizer")
     used = only(Scan(NOW, claims=(USED,), groups=(LEAVING,)))
     assert (used.after, used.message) == (None, "is being deleted, and pods use it: a")
-    assert leftovers(Scan(NOW, groups=(pod_group(),)), TIMES) == ()
-    both = leftovers(Scan(NOW, groups=(GUARDED,), reservations=(GOING,)), TIMES)
+    assert leftovers(Scan(NOW, groups=(pod_group(),))) == ()
+    both = leftovers(Scan(NOW, groups=(GUARDED,), reservations=(GOING,)))
     assert "with the ClaimReservations" in both[1].message
 
 
@@ -335,19 +312,19 @@ def test_a_plan_blocks_while_it_is_carried_out(phase: str, blocks: bool) -> None
         metadata=ObjectMeta(name="claimctl"), status=DowngradePlanStatus(phase=phase)
     )
     scan = Scan(NOW, plans=(plan,))
-    assert [each.reason for each in leftovers(scan, TIMES)] == ["DowngradeUnderWay"] * blocks
+    assert [each.reason for each in leftovers(scan)] == ["DowngradeUnderWay"] * blocks
     assert bool(notes(scan)) is not blocks
 
 
 def test_a_cron_job_is_noted_and_blocks_nothing() -> None:
     scan = Scan(NOW, cron_jobs=(ObjectMeta(name="nightly", namespace="ml"),))
-    assert leftovers(scan, TIMES) == ()
+    assert leftovers(scan) == ()
     assert "CronJob ml/nightly" in notes(scan)[0]
 
 
 def test_nodes_that_may_not_be_listed_are_noted() -> None:
     scan = Scan(NOW, nodes_unreadable=True)
-    assert leftovers(scan, TIMES) == ()
+    assert leftovers(scan) == ()
     assert "nodes may not be listed" in notes(scan)[0]
     assert notes(Scan(NOW)) == ()
 
@@ -357,7 +334,7 @@ def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
     assert only(Scan(NOW, unreadable=(unread,))).reason == "UnreadableObject"
     workload = replace(unread, resource=read_as(DEPLOYMENTS, ObjectHeader))
     assert only(Scan(NOW, unreadable=(workload,))).kind == "Deployment"
-    assert leftovers(Scan(NOW, unreadable=(replace(unread, resource=PODS),)), TIMES) == ()
+    assert leftovers(Scan(NOW, unreadable=(replace(unread, resource=PODS),))) == ()
 
 
 @pytest.mark.parametrize(
@@ -383,7 +360,7 @@ def test_what_time_alone_ends(reason: str, after: float | None, passing: bool) -
 def test_a_controller_that_runs_without_the_crds_has_to_stop(
     served: bool, tended: bool, blocks: bool
 ) -> None:
-    left = leftovers(Scan(NOW, served=served, tended=tended), TIMES)
+    left = leftovers(Scan(NOW, served=served, tended=tended))
     assert [each.reason for each in left] == ["ControllerRuns"] * blocks
 
 
@@ -391,7 +368,7 @@ def test_a_hold_that_managed_fields_alone_call_claimctls_is_told_and_blocks_noth
     """Whoever may update the claim may write them, and would keep claimctl installed for ever."""
     on = replace(scanned(held(pod_ref("a")), running("a"), reserved=False), believing=False)
     seen = Scan(NOW, claims=(on,))
-    assert leftovers(seen, TIMES) == ()
+    assert leftovers(seen) == ()
     (note,) = notes(seen)
     assert note.startswith("ResourceClaim train/slice stays held: managedFields alone call ")
     assert note.endswith("add --believe-managed-fields")

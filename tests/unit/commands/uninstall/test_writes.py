@@ -5,7 +5,6 @@ from __future__ import annotations
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.model import Scan
 from claimctl.commands.uninstall.writes import UninstallWriter
-from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import UNCHANGEABLE
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -30,7 +29,6 @@ async def test_a_claim_that_nobody_can_change_is_tried_once_and_named() -> None:
     made.upon("patch", "resourceclaims", tried.append)
     for _ in range(2):
         await writer.free_of_owner(Scan(now=NOW), scanned)
-        await writer.write_list((scanned, WriteList(claim.metadata.resource_version, ())))
     assert tried == [1]
     assert writer.refused == {(NAMESPACE, "slice"): UNCHANGEABLE}
     assert writer.removed == []

@@ -21,6 +21,7 @@ from tests.support.builders import (
     NOW,
     claim,
     deployment_ref,
+    pending,
     pod_ref,
     reservation,
     running,
@@ -64,6 +65,16 @@ LATE = Memory(dead_age={"uid-p": 10.0})
             Phase.LEFT_TO_KCM,
             Reason.WITHDRAWN,
             id="withdrawn, and the only entry is a running pod's",
+        ),
+        pytest.param(
+            replace(
+                WITHDRAWN,
+                claim=written_by_claimctl(claim(pod_ref("p"), pod_ref("w")), ["uid-w"]),
+                pods=(running("p"), pending("w")),
+            ),
+            Phase.BLOCKED,
+            Reason.WITHDRAWN,
+            id="withdrawn, and beside a running pod one is listed ahead that waits",
         ),
         pytest.param(
             WITHDRAWN,
