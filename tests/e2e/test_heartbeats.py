@@ -252,7 +252,7 @@ async def test_a_start_in_the_rhythm_while_the_driver_is_away_frees_no_device_ea
     async with embedded_stage(replace(cluster(40, 300.0, seed), nodes=1)) as stage:
         deaths = await Deaths.prepared(stage, 1, seed=seed, grace=1)
         driver = stage.embedded.driver(stage.site.fleet.driver)
-        driver.away = True
+        driver.leave()
         await stage.clock.sleep(95)
         await deaths.happen(within=0)
         await stage.clock.sleep(15)
@@ -260,6 +260,6 @@ async def test_a_start_in_the_rhythm_while_the_driver_is_away_frees_no_device_ea
         left = 10.2 - (stage.clock.now() - renewed_at(lease)).total_seconds()
         stage.embedded.restart_kubelet("node-0", left)
         await stage.clock.sleep(left + 60 + 5 * seed)
-        driver.away = False
+        driver.come_back()
         await deaths.all_free(within=200)
         assert not deaths.early

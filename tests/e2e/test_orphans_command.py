@@ -150,7 +150,7 @@ async def test_after_ctrl_c_the_controller_goes_on(directory: Path) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def is_free(served: Cluster, claim: str) -> bool:
+def is_free(served: ServedCluster, claim: str) -> bool:
     """Whether the last version of the claim is not allocated."""
     versions = [it for it in served.stage.scene.history() if it.plural == "resourceclaims"]
     return b'"allocation"' not in [it.data for it in versions if it.name == claim][-1]

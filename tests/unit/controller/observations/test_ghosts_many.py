@@ -209,7 +209,7 @@ def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims()
 
 def test_the_drivers_of_all_claims_are_not_looked_for_at_each_reconcile() -> None:
     """A full namespace has thousands of claims, and each of them asks."""
-    world, asked = World(), list[ClaimKey]()
+    world, asked = GhostWorld(), list[ClaimKey]()
 
     def drivers_on(key: ClaimKey, node: str) -> frozenset[str]:
         asked.append(key)
