@@ -24,7 +24,6 @@ from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
     is_pod,
     is_pod_group,
-    is_tombstone,
 )
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import find_condition
@@ -114,10 +113,10 @@ def _drivers(claim: ResourceClaim) -> set[str]:
 
 
 def _is_only_pod_beside_hold(claim: ResourceClaim, uid: str) -> bool:
-    """Whether the list has this pod and, besides, nothing but holds."""
+    """Whether the list has this pod and, besides, nothing but holds and tombstones."""
     entries = claim.status.reserved_for
     if not 2 <= len(entries) <= FEW_ENTRIES or claim.is_open_to_any:
         return False
     others = [entry for entry in entries if entry.uid != uid]
-    shared = any(is_pod(e) or is_pod_group(e) or is_tombstone(e) for e in others)
+    shared = any(is_pod(e) or is_pod_group(e) for e in others)
     return len(others) == len(entries) - 1 and not shared

@@ -16,6 +16,7 @@ from claimctl.reservation.facts.devices import (
     Loss,
     is_for_one_pod,
     judge,
+    stays_gone,
 )
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
@@ -279,8 +280,8 @@ class Snapshot:
             if judged.taint is not None:
                 kept = never and judged.taint.effect != NO_EXECUTE
                 losses.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
-            elif judged.gone:
-                left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
+            elif stays_gone(judged, age := self.memory.gone_age.get(judged.key, 0.0)):
+                left = max(patience - age, 0.0)
                 losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
         return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 

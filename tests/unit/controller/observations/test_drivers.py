@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.drivers import REFUSED_SECONDS, RETRY_SECONDS, DriversSeen
 from claimctl.reservation.facts.pods import PREPARED
+from claimctl.reservation.facts.references import tombstone
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
@@ -51,6 +52,13 @@ def refused() -> Seen:
 
 def test_a_pod_that_does_not_start_beside_a_hold_shows_a_driver_that_refuses() -> None:
     assert refused().refusing == DRIVER
+
+
+def test_a_tombstone_beside_the_hold_hides_nothing() -> None:
+    """A pod of a Job that is retried starts beside both."""
+    listed = claim(HOLD, tombstone(pod_ref("b")), pod_ref("a"))
+    seen = Seen().see(unprepared(), listed).see(unprepared(), listed, after=REFUSED_SECONDS)
+    assert seen.refusing == DRIVER
 
 
 def test_a_moment_shows_nothing() -> None:
