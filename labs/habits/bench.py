@@ -10,7 +10,7 @@ from typing import Any
 
 from kube_in_process.habits.habit import Habit
 from kube_in_process.objects import Object
-from kube_in_process.options import ClusterOptions, Heartbeats
+from kube_in_process.options import ClusterOptions, Heartbeats, Timings
 
 from claimctl.wire.resources import DEPLOYMENTS, JOBS, RESOURCECLAIMS, STATEFULSETS, Resource
 from labs.habits.counting import CLAIM, Counting
@@ -25,10 +25,11 @@ PATIENCE = 200.0
 s."""
 RELEASE_SECONDS = 600.0
 """Seconds in which a claim has to be deallocated when its workload is gone."""
-NOTICED = 45.0
-"""Seconds in which claimctl notices that a device is gone, also beside pods."""
 AT_REST = 15.0
 """Seconds in which a claim comes to rest. A hold whose workload is idle lasts for 60 s."""
+AS_REAL = Timings(pod_start=0.3, pod_stop=1.0, kcm_finished_pod_loop=0.5)
+"""Containers take their time, as real ones do. The loop of kube-controller-manager on finished pods
+is slower than a real one, so that a play is short."""
 KINDS: Mapping[str, Resource[Any]] = {
     "Deployment": DEPLOYMENTS,
     "StatefulSet": STATEFULSETS,
@@ -44,20 +45,25 @@ class Moment:
         late: whether it takes the habit up when the first pod runs, unless the story only starts a
             pod. A driver that had, say, fewer devices from the start would be an ordinary driver.
         lasts: seconds until it has the habit no more; None if it keeps it.
+        beside_ghosts: the same if pods vanish, which a kubelet ends by and by.
+        before: seconds for which it has the habit before anything else happens.
     """
 
     late: bool = False
     lasts: float | None = None
+    beside_ghosts: float = 0.0
+    before: float = 45.0
 
 
 MOMENTS: Mapping[str, Moment] = {
-    "away": Moment(late=True, lasts=75.0),
+    "away": Moment(late=True, lasts=75.0, beside_ghosts=300.0),
     "fewer-devices": Moment(late=True),
     "renames-devices": Moment(late=True),
     "taints-no-schedule": Moment(late=True),
-    "taints-no-execute": Moment(late=True),
+    # pods are evicted, and made again, as long as it lasts
+    "taints-no-execute": Moment(late=True, lasts=8.0, before=4.0),
     "fails-to-prepare": Moment(late=True, lasts=75.0),
-    "fails-to-unprepare": Moment(late=True, lasts=105.0),
+    "fails-to-unprepare": Moment(late=True, lasts=105.0, beside_ghosts=300.0),
 }
 """The other habits are those of a driver's whole life."""
 
@@ -77,23 +83,25 @@ class Bench:
 
     # The driver
 
-    def take_up(self, *, late: bool, at_least: float = 0.0) -> None:
+    def take_up(self, *, late: bool, ghosts: bool = False) -> None:
         """Let the driver take up the habits of its whole life, or the late ones.
 
         Args:
-            at_least: for so many seconds, late habits last.
+            ghosts: whether pods are going to vanish.
         """
         for each in self.driver.habits:
             moment = MOMENTS.get(each.name, Moment())
             if moment.late is late:
                 self.counting.driver.take_up(each)
                 if moment.lasts is not None:
-                    self._plan_end(each, max(moment.lasts, at_least))
+                    self._plan_end(each, max(moment.lasts, moment.beside_ghosts if ghosts else 0.0))
 
-    async def changes(self, at_least: float = 0.0) -> None:
+    async def changes(self, *, ghosts: bool = False) -> None:
         """Let the driver take up its late habits, and time pass."""
-        self.take_up(late=True, at_least=at_least)
-        await self.stage.quiet(NOTICED)
+        self.take_up(late=True, ghosts=ghosts)
+        moments = [MOMENTS.get(each.name, Moment()) for each in self.driver.habits]
+        late = [each.before for each in moments if each.late]
+        await self.stage.quiet(max(late, default=0.0))
 
     def _plan_end(self, habit: Habit, seconds: float) -> None:
         async def end() -> None:
@@ -192,7 +200,7 @@ async def bench(
     What the witness says against claimctl is in the figures.
     """
     figures = Figures()
-    wanted = replace(options, driver=driver.name, heartbeats=Heartbeats())
+    wanted = replace(options, driver=driver.name, heartbeats=Heartbeats(), timings=AS_REAL)
     try:
         async with embedded_stage(wanted) as stage:
             made = Bench(stage, driver, figures, Counting(stage.embedded, figures))

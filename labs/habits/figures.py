@@ -54,8 +54,10 @@ class Figures:
         return f"{', '.join(parts)}, {self.waited:.0f} s{' !' if self.accused else ''}"
 
 
-BAD = ("refused", "lost", "broken", "in_use", "forgotten", "left")
+BAD = ("refused", "broken", "forgotten", "left")
 """The figures of which more is worse."""
+NEVER = ("lost", "in_use")
+"""The figures that are 0 with claimctl, whatever they are without it. It promises that."""
 
 
 def worse(with_claimctl: Figures, without: Figures) -> Iterator[tuple[str, float]]:
@@ -64,6 +66,7 @@ def worse(with_claimctl: Figures, without: Figures) -> Iterator[tuple[str, float
     if theirs["ran"] > ours["ran"]:
         yield "ran", theirs["ran"] - ours["ran"]
     yield from ((name, ours[name] - theirs[name]) for name in BAD if ours[name] > theirs[name])
+    yield from ((name, ours[name]) for name in NEVER if ours[name])
     longer = with_claimctl.waited - without.waited
     if longer > SLACK_SECONDS + RETRY_SPREAD * min(with_claimctl.refused, without.refused):
         yield "waited", longer

@@ -11,8 +11,6 @@ from claimctl.wire.resources import PODS
 from labs.habits.bench import Bench
 from tests.e2e import manifests
 
-LONG = 300.0
-"""Seconds for which late habits last at least if pods vanish."""
 ALL = {"reserve": "*"}
 """The annotation ``claimctl.io/reserve`` for all claims of the workload."""
 
@@ -78,7 +76,7 @@ async def retry_of_a_job(bench: Bench) -> None:
 
 async def force_deletion(bench: Bench) -> None:
     """A pod is deleted by force, and the next one with its workload."""
-    await _running(bench, at_least=LONG)
+    await _running(bench, ghosts=True)
     await bench.force_delete()
     await bench.starts()
     await bench.rest()
@@ -106,16 +104,14 @@ async def reboot_of_the_node(bench: Bench) -> None:
     await bench.rest()
 
 
-async def _running(
-    bench: Bench, strategy: Object | None = None, at_least: float = 0.0
-) -> None:
+async def _running(bench: Bench, strategy: Object | None = None, *, ghosts: bool = False) -> None:
     """A Deployment (Recreate) whose pod runs; then the driver takes up its late habits."""
     body = manifests.deployment(**ALL)
     body["spec"]["strategy"] = strategy or {"type": "Recreate"}
     await bench.create(body)
     await bench.starts()
     await bench.rest()
-    await bench.changes(at_least)
+    await bench.changes(ghosts=ghosts)
 
 
 Story = Callable[[Bench], Awaitable[None]]

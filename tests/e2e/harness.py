@@ -17,6 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kube_in_process.cluster import Cluster
+from kube_in_process.habits.habit import PREPARE
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.controller.manager import Manager
@@ -353,9 +354,15 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 
 
 def judge(cluster: Cluster) -> None:
-    """Fail if the witness found a violation or an emulated component broke."""
+    """Fail if the witness found a violation or an emulated component broke.
+
+    A driver that has refused a prepare may be taken for one that wants one pod.
+    """
     late = frozenset(
-        name for name, driver in cluster.drivers.items() if driver.has("wants-one-pod")
+        name
+        for name, driver in cluster.drivers.items()
+        if driver.has("wants-one-pod")
+        or any(call.verb == PREPARE and call.error for call in driver.calls)
     )
     users = frozenset({CONTROLLER_USER})
     findings = accused(cluster.history(), users, one_pod_drivers=late)
