@@ -46,7 +46,7 @@ class Moment:
             pod. A driver that had, say, fewer devices from the start would be an ordinary driver.
         lasts: seconds until it has the habit no more; None if it keeps it.
         beside_ghosts: the same if pods vanish, which a kubelet ends by and by.
-        before: seconds for which it has the habit before anything else happens.
+        before: seconds for which a pod has run beside it before anything else happens.
     """
 
     late: bool = False
@@ -61,7 +61,7 @@ MOMENTS: Mapping[str, Moment] = {
     "renames-devices": Moment(late=True),
     "taints-no-schedule": Moment(late=True),
     # pods are evicted, and made again, as long as it lasts
-    "taints-no-execute": Moment(late=True, lasts=8.0, before=4.0),
+    "taints-no-execute": Moment(late=True, lasts=15.0, before=4.0),
     "fails-to-prepare": Moment(late=True, lasts=75.0),
     "fails-to-unprepare": Moment(late=True, lasts=105.0, beside_ghosts=300.0),
 }
@@ -100,8 +100,7 @@ class Bench:
         """Let the driver take up its late habits, and time pass."""
         self.take_up(late=True, ghosts=ghosts)
         moments = [MOMENTS.get(each.name, Moment()) for each in self.driver.habits]
-        late = [each.before for each in moments if each.late]
-        await self.stage.quiet(max(late, default=0.0))
+        await self.stage.quiet(min(each.before for each in moments))
 
     def _plan_end(self, habit: Habit, seconds: float) -> None:
         async def end() -> None:

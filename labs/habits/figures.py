@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-SLACK_SECONDS = 10.0
+SLACK_SECONDS = 8.0
 """A wait counts as longer only from so many seconds on: claimctl waits before it gives a device
 up."""
 RETRY_SPREAD = 30.0

@@ -65,11 +65,18 @@ HIDDEN = Mutant(
 )
 BROKEN = Mutant(
     "hold a device that is broken",
-    "claimctl.reservation.assessment.retention",
-    "_give_up_if_unreachable",
-    "loss is not None and (loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED))",
-    "loss is not None and loss.reason != Reason.DEVICE_TAINTED and "
-    "(loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED))",
+    "claimctl.reservation.facts.snapshot",
+    "Snapshot.loss",
+    """
+    if self.memory.evicting:
+        return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
+    never = not all(held.may_reallocate for held in self.reservations)
+    """,
+    """
+    if any(judged.taint is not None for judged in self.devices) or self.memory.evicting:
+        return None
+    never = not all(held.may_reallocate for held in self.reservations)
+    """,
 )
 GHOSTS = next(mutant for mutant in MUTANTS if mutant.name == "ignore ghosts")
 
@@ -77,7 +84,7 @@ TAKEN_OUT = (
     TakenOut("wants-one-pod", "start", KNOWN_DRIVERS, known=True),
     TakenOut("wants-one-pod", "start", FOUND_OUT),
     TakenOut("reads-the-first-reference", "rollout without surge", FOUND_OUT),
-    TakenOut("away", "rollout without surge", MISSING_SLICES),
+    TakenOut("away", "scale to 0 and 1", MISSING_SLICES),
     TakenOut("slow", "force deletion", DOUBT),
     TakenOut("fewer-devices", "rollout without surge", GONE),
     TakenOut("renames-devices", "rollout without surge", GONE),

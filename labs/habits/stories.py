@@ -11,6 +11,8 @@ from claimctl.wire.resources import PODS
 from labs.habits.bench import Bench
 from tests.e2e import manifests
 
+PODS_GONE = 5.0
+"""Seconds in which the pods of a Deployment go."""
 ALL = {"reserve": "*"}
 """The annotation ``claimctl.io/reserve`` for all claims of the workload."""
 
@@ -40,10 +42,13 @@ async def rollout_without_surge(bench: Bench) -> None:
 
 
 async def scale_to_0_and_1(bench: Bench) -> None:
-    """A Deployment is scaled to 0, and soon to 1."""
-    await _running(bench)
-    await bench.scale(0)
+    """A Deployment is scaled to 0, and to 1 before its idle time is over."""
+    await bench.create(manifests.deployment(**ALL))
+    await bench.starts()
     await bench.rest()
+    await bench.scale(0)
+    await bench.stage.quiet(PODS_GONE)
+    await bench.changes()
     await bench.scale(1)
     await bench.starts()
     await bench.rest()
