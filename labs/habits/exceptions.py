@@ -80,6 +80,14 @@ EXCEPTIONS = (
     ),
     NamedException(
         ("away",),
+        ("scale to 0 and 1",),
+        {"refused": 1.0, "waited": RETRY},
+        "A held device stays allocated while its driver is away, so a pod comes to its node and is "
+        "refused there. A claim that is not held waits for the scheduler, which looks again at "
+        "once.",
+    ),
+    NamedException(
+        ("away",),
         ("force deletion",),
         {"in_use": 1.0},
         "A pod that vanished counts as ended by the signs of life of its node, while its driver is "

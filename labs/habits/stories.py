@@ -13,14 +13,14 @@ from tests.e2e import manifests
 
 PODS_GONE = 5.0
 """Seconds in which the pods of a Deployment go."""
-ALL = {"reserve": "*"}
-"""The annotation ``claimctl.io/reserve`` for all claims of the workload."""
+ALL = "*"
+"""The value of the annotation ``claimctl.io/reserve`` for all claims of the workload."""
 
 
 async def start(bench: Bench) -> None:
     """A Deployment is created."""
     bench.take_up(late=True)
-    await bench.create(manifests.deployment(**ALL))
+    await bench.create(manifests.deployment(reserve=ALL))
     await bench.starts()
     await bench.rest()
 
@@ -43,7 +43,7 @@ async def rollout_without_surge(bench: Bench) -> None:
 
 async def scale_to_0_and_1(bench: Bench) -> None:
     """A Deployment is scaled to 0, and to 1 before its idle time is over."""
-    await bench.create(manifests.deployment(**ALL))
+    await bench.create(manifests.deployment(reserve=ALL))
     await bench.starts()
     await bench.rest()
     await bench.scale(0)
@@ -56,7 +56,7 @@ async def scale_to_0_and_1(bench: Bench) -> None:
 
 async def stateful_set(bench: Bench) -> None:
     """The pod of a StatefulSet is deleted, and made again."""
-    await bench.create(manifests.stateful_set(**ALL), "StatefulSet")
+    await bench.create(manifests.stateful_set(reserve=ALL), "StatefulSet")
     await bench.starts()
     await bench.rest()
     await bench.changes()
@@ -67,7 +67,7 @@ async def stateful_set(bench: Bench) -> None:
 
 async def retry_of_a_job(bench: Bench) -> None:
     """The pod of a Job fails, and the Job tries again after 10 s."""
-    body = manifests.job(**ALL)
+    body = manifests.job(reserve=ALL)
     body["spec"]["backoffLimit"] = 1
     notes = {RUN_SECONDS: "90", EXIT_CODE: "1"}
     body["spec"]["template"]["metadata"]["annotations"] = notes
@@ -111,7 +111,7 @@ async def reboot_of_the_node(bench: Bench) -> None:
 
 async def _running(bench: Bench, strategy: Object | None = None, *, ghosts: bool = False) -> None:
     """A Deployment (Recreate) whose pod runs; then the driver takes up its late habits."""
-    body = manifests.deployment(**ALL)
+    body = manifests.deployment(reserve=ALL)
     body["spec"]["strategy"] = strategy or {"type": "Recreate"}
     await bench.create(body)
     await bench.starts()
