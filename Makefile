@@ -24,7 +24,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: habits e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: habits e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -78,10 +78,13 @@ demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--reser
 test: $(STAMP) ## run the tests of claimctl (WORKERS=auto ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
 
+test-labs: $(STAMP) ## run the tests of the labs, with a small part of each lab (WORKERS=auto)
+	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) labs
+
 test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WORKERS=auto)
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) $(HOUSES)
 
-test-all: test test-houses ## run the tests of all distributions
+test-all: test test-labs test-houses ## run all tests
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	$(BIN)/python -m labs torture $(call flags,BUDGET SEED SHARD WORKERS RESCHEDULE) $(ARGS)
@@ -118,7 +121,7 @@ check-files: $(STAMP)
 
 # the modules of the tests are compiled once, and not by each worker
 compile-tests: $(STAMP)
-	$(BIN)/python -m pytest -q --collect-only >/dev/null
+	$(BIN)/python -m pytest -q --collect-only tests labs >/dev/null
 
 fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .

@@ -94,6 +94,7 @@ class Triggers:
         self._leading = False
         self._unreadable = UnreadableObjects(caches)
         observations.ghosts.is_node = self._is_node
+        observations.ghosts.drivers_on = caches.drivers_on
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)

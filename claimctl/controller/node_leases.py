@@ -4,7 +4,8 @@ A watch of all Leases would bring 100 events a second in a cluster of 1,000 node
 nodes of ghosts are read, and a node with none costs nothing.
 
 A node has to be read within the rhythm of its renewals, or the wait of its ghosts begins anew. So
-there is an order for when many nodes are due. Nodes that live come before silent ones. Among those,
+there is an order for when many nodes are due. Nodes that live come before silent ones, and before
+those whose ghosts all wait for a driver that is away. Among those,
 the nodes of namespaces with few such nodes come first: a namespace with ghosts on all nodes delays
 no other namespace. Then those that are watched for the longest time, until their ghosts have ended.
 """
@@ -32,6 +33,9 @@ LOOK_SECONDS = 1.0
 """The time between two reads of a node that shows signs of life."""
 SILENT_LOOK_SECONDS = 10.0
 """The time between two reads of a node that shows none."""
+LACKING_LOOK_SECONDS = 5.0
+"""The time between two reads of a node while each of its ghosts waits for a driver: short enough to
+see every renewal."""
 NO_LEASE_LOOK_SECONDS = 60.0
 READ_SECONDS = 5.0
 READS_AT_ONCE = 8
@@ -62,8 +66,8 @@ class NodeLeases:
         self._due: dict[str, float] = {}
         self._since: dict[str, float] = {}
         self._silent: set[str] = set()
-        self._slices: dict[str, set[str]] = {}
-        """By node: the UIDs of its ResourceSlices at the last look at them."""
+        self._lacking: set[str] = set()
+        """The nodes on which each ghost waits for a driver that is away."""
         self._forbidden = False
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._lanes = asyncio.Semaphore(READS_AT_ONCE)
@@ -92,11 +96,12 @@ class NodeLeases:
         now = self._clock.monotonic()
         self._due = {name: self._due.get(name, now) for name in nodes}
         self._since = {name: self._since.get(name, now) for name in nodes}
-        self._slices = {name: self._slices[name] for name in nodes & self._slices.keys()}
+        self._seen.slices.keep(nodes)
         self._silent &= nodes.keys()
+        self._lacking &= nodes.keys()
         free = [name for name in self._watched(nodes) if name not in self._reading]
         due = [name for name in free if self._due[name] <= now]
-        due.sort(key=lambda name: (name in self._silent, nodes[name], self._due[name], name))
+        due.sort(key=lambda name: (self._can_wait(name), nodes[name], self._due[name], name))
         for name in due[: self._take(len(due), now)]:
             self._reading[name] = asyncio.create_task(self._read(name), name=f"Lease of {name}")
         if self._reading:
@@ -113,7 +118,7 @@ class NodeLeases:
         """The nodes that are read in turn."""
 
         def order(name: str) -> tuple[bool, int, float, str]:
-            return name in self._silent, nodes[name], self._since[name], name
+            return self._can_wait(name), nodes[name], self._since[name], name
 
         return sorted(nodes, key=order)[:MOST_WATCHED] if len(nodes) > MOST_WATCHED else [*nodes]
 
@@ -148,10 +153,13 @@ class NodeLeases:
             is_new = kubelets.read_lease(name, lease, began)
             if self._is_silent(name):
                 pause = SILENT_LOOK_SECONDS
+            elif name in self._lacking:
+                pause = LACKING_LOOK_SECONDS
         self._due[name] = self._clock.monotonic() + pause
+        before = self._seen.slices.drivers(name)
         if is_new:
             await self._read_node(name)
-        self._tell(name, is_new=is_new)
+        self._tell(name, is_new=is_new, moved=self._seen.slices.drivers(name) != before)
 
     async def _read_node(self, name: str) -> None:
         """Read the Node and its slices before a renewal counts.
@@ -163,15 +171,14 @@ class NodeLeases:
         kubelets, on_node = self._seen.kubelets, f"spec.nodeName={name}"
         try:
             nodes = (await self._client.list(NODES, field_selector=f"metadata.name={name}")).items
+            began = self._clock.monotonic()
             slices = (await self._client.list(RESOURCESLICES, field_selector=on_node)).items
         except KubeError as error:
             log.info("node not read", node=name, error=str(error))
             kubelets.unknown(name)
             return
-        there = {piece.metadata.uid for piece in slices}
-        if self._slices.get(name, there) - there:
+        if self._seen.slices.look(name, slices, began):
             kubelets.unknown(name, started=True)
-        self._slices[name] = there
         for node in nodes:
             kubelets.observe(node)
         if not nodes:
@@ -183,11 +190,16 @@ class NodeLeases:
         since = max(self._since.get(name, now), last or 0.0)
         return now - since > self._seen.kubelets.silent_seconds(name)
 
-    def _tell(self, name: str, *, is_new: bool) -> None:
-        """Reconcile the claims of ghosts that have ended, and those of a node that falls silent.
+    def _can_wait(self, name: str) -> bool:
+        return name in self._silent or name in self._lacking
+
+    def _tell(self, name: str, *, is_new: bool, moved: bool) -> None:
+        """Reconcile the claims of ghosts that have ended, and those of a node that falls silent or
+        whose drivers come or go.
 
         Args:
             is_new: whether the node has shown another sign of life. Without one, no ghost ends.
+            moved: whether a driver has come or gone.
         """
         if name not in self._since:
             return
@@ -195,7 +207,10 @@ class NodeLeases:
         turned = silent is not (name in self._silent)
         (self._silent.add if silent else self._silent.discard)(name)
         changed = set(self._seen.ghosts.judge_signs(name) if is_new else ())
-        if turned:
+        if is_new:
+            lacking = self._seen.ghosts.wait_for_drivers(name)
+            (self._lacking.add if lacking else self._lacking.discard)(name)
+        if turned or moved:
             changed.update(self._seen.ghosts.claims_on(name))
         for key in sorted(changed):
             self._changed(key)

@@ -232,9 +232,12 @@ def _matches_nothing(template: PodTemplateSpec) -> Problem:
     note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
     note += "spec.resourceClaims[].resourceClaimName"
     if any(claim.resource_claim_template_name for claim in template.spec.resource_claims):
+        whose, it = ("each pod", "the pod")
+        if template.spec.group_name:
+            whose, it = ("the PodGroup, or each pod,", "it")
         note += (
-            ", and with resourceClaimTemplateName each pod has a claim of its own, which goes "
-            "with the pod; name one claim for all pods instead"
+            f", and with resourceClaimTemplateName {whose} has a claim of its own, which goes "
+            f"with {it}; name one claim for all pods instead"
         )
     return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
 

@@ -132,6 +132,16 @@ class ResourceClaim(ObjectHeader, frozen=True, kw_only=True):
         allocation = self.status.allocation
         return allocation.devices.results or () if allocation is not None else ()
 
+    @property
+    def nodes_named(self) -> frozenset[str]:
+        """The nodes that the allocation names: those of devices that belong to a node."""
+        allocation = self.status.allocation
+        selector = allocation.node_selector if allocation is not None else None
+        terms = selector.node_selector_terms or () if selector is not None else ()
+        rules = (rule for term in terms for rule in term.match_fields or ())
+        names = (rule.values or () for rule in rules if rule.key == "metadata.name")
+        return frozenset(name for values in names for name in values)
+
 
 class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()

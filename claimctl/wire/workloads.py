@@ -58,6 +58,11 @@ class CustomWorkload(ObjectHeader, frozen=True, kw_only=True):
 Workload = Deployment | StatefulSet | Job | CustomWorkload
 
 
+WAIT_FOR_THEIR_PODS = frozenset({("apps", "StatefulSet")})
+"""API group and kind of the workloads that make a pod only when the one before it is gone: the two
+have the same name."""
+
+
 def has_fixed_template(workload: Workload) -> bool:
     """Whether the pod template can never change: the API server refuses that, also while a Job is
     suspended."""

@@ -10,6 +10,7 @@ from importlib import import_module
 PROGRAMS = {
     "conformance": ("conformance.lab", "replay recordings of real servers on kube-in-process"),
     "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
+    "refusals-record": ("conformance.refusals.record", "record how bodies are refused"),
     "differential": ("differential.lab", "compare kube-in-process with real servers"),
     "differential-again": ("differential.again", "compare kept answers of real servers again"),
     "differential-record": ("differential.record", "make a recording of kept answers"),

@@ -64,5 +64,5 @@ async def test_logs_are_empty_and_nothing_can_be_executed() -> None:
     response = await made.open("GET", "/api/v1/namespaces/ns/pods/p/log")
     assert response.status == 200
     assert b"".join([part async for part in response.body]) == b""
-    assert (await made.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 501
+    assert (await made.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 403
     assert (await made.send("GET", "/api/v1/namespaces/ns/pods/nosuch/log")).status == 404

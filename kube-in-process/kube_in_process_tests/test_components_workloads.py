@@ -143,6 +143,26 @@ async def test_ordinals_come_up_in_order_or_at_once(world: World, policy: str) -
     assert world.phases() == ["Running"] * 3
 
 
+async def test_each_pod_of_a_stateful_set_has_a_volume_claim_that_outlives_it(world: World) -> None:
+    template = {
+        "metadata": {"name": "data", "labels": {"disk": "fast"}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    world.workload("statefulsets", "web", replicas=2, volumeClaimTemplates=[template])
+    await world.passes(2)
+    assert world.phases() == ["Running"] * 2
+    sources = [pod["spec"]["volumes"][0]["persistentVolumeClaim"] for pod in world.pods()]
+    assert [each["claimName"] for each in sources] == ["data-web-0", "data-web-1"]
+    world.api.patch("statefulsets", "default", "web", {"spec": {"replicas": 0}})
+    await world.passes(5)
+    claims = world.api.list("persistentvolumeclaims")
+    assert [each["metadata"]["name"] for each in claims] == ["data-web-0", "data-web-1"]
+    assert claims[0]["metadata"]["labels"]["disk"] == "fast"
+
+
 async def test_a_stateful_set_updates_from_the_highest_ordinal_down(world: World) -> None:
     world.workload("statefulsets", "set", replicas=3, serviceName="s")
     await world.passes(1)

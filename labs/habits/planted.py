@@ -67,15 +67,11 @@ BROKEN = Mutant(
     "hold a device that is broken",
     "claimctl.reservation.facts.snapshot",
     "Snapshot.loss",
+    "refs = (held.reservation.spec.workload_ref for held in self.reservations)\n",
     """
-    if self.memory.evicting:
-        return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
-    never = not all(held.may_reallocate for held in self.reservations)
-    """,
-    """
-    if any(judged.taint is not None for judged in self.devices) or self.memory.evicting:
+    if self.memory.evicting or any(judged.taint is not None for judged in self.devices):
         return None
-    never = not all(held.may_reallocate for held in self.reservations)
+    refs = (held.reservation.spec.workload_ref for held in self.reservations)
     """,
 )
 GHOSTS = next(mutant for mutant in MUTANTS if mutant.name == "ignore ghosts")

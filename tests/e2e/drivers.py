@@ -16,7 +16,7 @@ from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl_demo.documents import DocumentClient
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
-from tests.e2e.rescheduling import PEOPLE
+from tests.e2e.site import PEOPLE
 
 READY, FAILED = "example.com/ready", "example.com/failed"
 _TAINT = {"key": "example.com/unhealthy", "value": "yes", "effect": "NoExecute"}

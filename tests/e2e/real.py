@@ -42,10 +42,7 @@ SETTINGS = (
 SCENARIOS = (
     *("test_controller_[!c]*.py", "test_controller_chance.py", "test_release_orphans*.py"),
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
-    *("test_pictures_commands.py", "test_reschedule_moves.py", "test_reschedule_critical.py"),
-    *("test_reschedule_killed.py", "test_reschedule_rounds.py", "test_reschedule_resizes.py"),
-    *("test_reschedule_kinds.py", "test_reschedule_duplicates.py"),
-    *("test_every_command.py", "test_kinds_commands.py"),
+    *("test_pictures_commands.py", "test_every_command.py", "test_kinds_commands.py"),
     *(
         "test_downgrade_command.py",
         "test_upgrade_busy.py",
@@ -53,7 +50,16 @@ SCENARIOS = (
         "test_runbook_uninstall.py",
     ),
 )
+RESCHEDULE = (
+    *("test_moves.py", "test_critical.py", "test_killed.py", "test_rounds.py"),
+    *("test_resizes.py", "test_kinds.py", "test_duplicates.py"),
+)
 HERE = Path(__file__).parent
+FOLDERS = {
+    HERE: SCENARIOS,
+    HERE.parents[1] / "claimctl-reschedule/claimctl_reschedule_tests/e2e": RESCHEDULE,
+}
+"""The scenarios of each folder."""
 
 
 @contextmanager
@@ -123,7 +129,11 @@ def _played(cluster: RealCluster, chosen: list[str]) -> int:
 
 def _files(mark: str) -> list[str]:
     """The files of scenarios that contain a text."""
-    found = sorted(path for pattern in SCENARIOS for path in HERE.glob(pattern))
+    found = [
+        path
+        for folder, patterns in FOLDERS.items()
+        for path in sorted(path for pattern in patterns for path in folder.glob(pattern))
+    ]
     return [str(path) for path in found if mark in path.read_text()]
 
 

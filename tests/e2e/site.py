@@ -23,6 +23,8 @@ from tests.support.drivers import Drivers
 Object = dict[str, Any]
 NAMESPACE = "team"
 CONTROLLER_NAMESPACE = "claimctl-system"
+PEOPLE = "kubernetes-admin"
+"""The user of those who administer a cluster."""
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
 _DOWN_SECONDS = 4.0

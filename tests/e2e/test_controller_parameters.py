@@ -21,14 +21,14 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 
 SORTED = '{"apiVersion":"g/v1","kind":"C","z":1}'
 COMPACT = '{"kind":"C","apiVersion":"g/v1","z":1}'
 SPACES = '{"apiVersion": "g/v1", "kind": "C", "z": 1}'
 ESCAPED, UNESCAPED = '{"a":"\\u003cb\\u003e \\u0026"}', '{"a":"<b> &"}'
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+pytestmark = pytest.mark.cluster(HOLD_136)
 can_be_changed = pytest.mark.parametrize("parameters", [SORTED, COMPACT, ESCAPED])
 cannot_be_changed = pytest.mark.parametrize("parameters", [SPACES, UNESCAPED])
 
@@ -71,7 +71,6 @@ async def _use(stage: Stage) -> None:
     await stage.create(DEPLOYMENTS, manifests.deployment())
 
 
-@both
 @can_be_changed
 async def test_a_claim_is_held_and_released(stage: Stage, parameters: str) -> None:
     await stage.started()
@@ -85,7 +84,6 @@ async def test_a_claim_is_held_and_released(stage: Stage, parameters: str) -> No
     await stage.until_released(within=30)
 
 
-@both
 @cannot_be_changed
 async def test_a_claim_that_no_client_can_change_is_named_and_left_alone(
     stage: Stage, parameters: str
@@ -115,7 +113,6 @@ async def test_a_claim_that_no_client_can_change_is_named_and_left_alone(
     await stage.until_condition("Reserved", "False", "ClaimCannotBeChanged")
 
 
-@both
 async def test_a_reservation_of_such_a_claim_goes_with_its_workload(stage: Stage) -> None:
     link = Counting(stage.connect())
     await stage.started(transport=link)
@@ -132,7 +129,6 @@ async def test_a_reservation_of_such_a_claim_goes_with_its_workload(stage: Stage
     assert link.writes == 1
 
 
-@both
 async def test_the_same_claim_made_again_is_held(stage: Stage) -> None:
     await stage.started()
     await _post(stage, "resourceclaims", _with_parameters(manifests.claim(), SPACES))
@@ -147,7 +143,6 @@ async def test_the_same_claim_made_again_is_held(stage: Stage) -> None:
     await stage.until_condition("Ready", "True", "Ready")
 
 
-@both
 @pytest.mark.parametrize("parameters", [SORTED, COMPACT, SPACES, ESCAPED, UNESCAPED])
 async def test_a_claim_that_claimctl_makes_can_be_changed(stage: Stage, parameters: str) -> None:
     await stage.started()

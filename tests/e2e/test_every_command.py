@@ -38,7 +38,6 @@ LEFT_OUT = {
 TRAIN = Workload("ml", "train", "slice", 3)
 VERSIONS = [
     ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 32)),
-    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34)),
     ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36)),
     ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), nodes=1),
 ]
@@ -73,7 +72,7 @@ class Shell:
 
 @pytest.mark.alone
 @pytest.mark.real_time(600)
-@pytest.mark.parametrize("options", VERSIONS, ids=["1.32", "1.34", "1.36", "podgroup"])
+@pytest.mark.parametrize("options", VERSIONS, ids=["1.32", "1.36", "podgroup"])
 async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
         acts = Acts(served.stage, native=False, groups=options.preset is Preset.POD_GROUPS)

@@ -18,7 +18,7 @@ from claimctl_reschedule.shapes.records import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.moving import set_taints, taints
+from tests.e2e.node_taints import set_taints, taints
 from tests.e2e.office import office
 from tests.e2e.rights import permissions, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE

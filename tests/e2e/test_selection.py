@@ -12,12 +12,11 @@ from kube_in_process.options import Preset
 
 from tests.e2e.places import Places
 from tests.e2e.playground import ASSETS
-from tests.e2e.real import KUBECONFIG
+from tests.e2e.real import FOLDERS, KUBECONFIG
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.skipped import SKIPPED, Skipped, reason_for
 
 PAGE = Path(__file__).parent / "README.md"
-HERE = Path(__file__).parent
 ON_134 = RealCluster("", (1, 34), Preset.PLAIN)
 
 
@@ -35,7 +34,8 @@ def test_the_page_lists_what_is_skipped() -> None:
 def test_what_is_skipped_exists() -> None:
     defined = {
         name
-        for path in HERE.glob("test_*.py")
+        for folder in FOLDERS
+        for path in folder.glob("test_*.py")
         for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
     }
     listed = {test.partition("[")[0] for each in SKIPPED for test in each.tests}

@@ -19,9 +19,16 @@ def asks(server: Server, name: str, of_class: str = "gpu", count: int = 1) -> No
     server.admin.create("resourceclaims", body)
 
 
-def has_devices(server: Server, name: str, *references: Json, of_class: str = "gpu") -> None:
+def has_devices(
+    server: Server, name: str, *references: Json, of_class: str = "gpu", **result: Any
+) -> None:
+    """A claim with a device.
+
+    Args:
+        result: more fields of the device in the allocation.
+    """
     asks(server, name, of_class)
-    device = {"request": "gpu", "driver": "d.example.com", "pool": "n1", "device": name}
+    device = {"request": "gpu", "driver": "d.example.com", "pool": "n1", "device": name, **result}
     status = {
         "allocation": {"devices": {"results": [device]}},
         "reservedFor": list(references),

@@ -108,7 +108,7 @@ class RescheduleRun(Document, frozen=True):
     interrupted: bool
 
 
-def counted_reasons(report: RunReport) -> list[CountedReason]:
+def _counted_reasons(report: RunReport) -> list[CountedReason]:
     """The most frequent first."""
     counts = Counter((skip.strategy, str(skip.reason)) for skip in report.plan.skipped)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -130,7 +130,7 @@ def document(report: RunReport, wanted: RescheduleOptions) -> RescheduleRun:
         helped=_parts(HelpedPod, report.helps),
         taints=_parts(PlannedTaint, plan.taints),
         stayed=_parts(StayingPod, plan.skipped),
-        reasons=tuple(counted_reasons(report)),
+        reasons=tuple(_counted_reasons(report)),
         notes=(*(note.text for note in plan.notes), *report.notes),
         failure=report.failure,
         interrupted=report.interrupted,

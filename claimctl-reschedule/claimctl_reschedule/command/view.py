@@ -1,4 +1,4 @@
-"""What ``claimctl reschedule`` prints: moves, why other pods stay, and ``--why`` for one pod."""
+"""``claimctl reschedule`` prints its document: moves, why pods stay, and ``--why`` for one pod."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from claimctl.cli.printer import print_lines, say
 from claimctl.kube.client import Client
 from claimctl.text import counted
 from claimctl.wire.resources import PODS
-from claimctl_reschedule.command.document import counted_reasons, document
+from claimctl_reschedule.command.document import PlannedMove, RescheduleRun, document
 from claimctl_reschedule.command.wanted import RescheduleOptions
 from claimctl_reschedule.plan.plan import Plan
-from claimctl_reschedule.plan.reasons import MEANINGS
+from claimctl_reschedule.plan.reasons import MEANINGS, Ground
 from claimctl_reschedule.run.steps import MoveStep, Result, RunReport
 
 
 def show(report: RunReport, wanted: RescheduleOptions) -> None:
     """Print the result on stdout."""
+    run = document(report, wanted)
     if not wanted.output.for_people:
-        print_data(wanted.output, document(report, wanted), moves(report).names)
+        print_data(wanted.output, run, moves(run).names)
         return
     wide = wanted.output == Output.WIDE
-    print_table(moves(report), wide=wide)
-    if report.helps:
+    print_table(moves(run), wide=wide)
+    if run.helped:
         print_lines("")
-        print_table(helps(report), wide=wide)
-    if report.plan.skipped and wanted.plan is None:
+        print_table(helped(run), wide=wide)
+    if run.stayed and wanted.plan is None:
         print_lines("")
-        print_table(stayed(report) if wide else reasons(report), wide=wide)
+        print_table(stayed(run) if wide else reasons(run), wide=wide)
 
 
-def moves(report: RunReport) -> Table:
+def moves(run: RescheduleRun) -> Table:
     return Table(
         columns=columns(
             *("NAMESPACE", "POD", "STRATEGY", "FROM", "TO", "RESULT", "WHY"),
@@ -45,48 +46,46 @@ def moves(report: RunReport) -> Table:
             drop=("WHY", "STRATEGY"),
             wide=("OUTCOME", "OWNER", "UNIT", "UID"),
         ),
-        rows=tuple(map(_row, report.steps)),
-        names=tuple(resource_name(POD, step.move.pod.name) for step in report.steps),
+        rows=tuple(map(_row, run.moves)),
+        names=tuple(resource_name(POD, move.pod.name) for move in run.moves),
         empty="No pod is to be moved.",
     )
 
 
-def _row(step: MoveStep) -> tuple[str, ...]:
-    move = step.move
-    owner = f"{move.owner.kind}/{move.owner.name}" if move.owner is not None else ""
+def _row(move: PlannedMove) -> tuple[str, ...]:
     return (
         move.pod.namespace,
         move.pod.name,
         move.strategy,
         move.pod.node,
-        step.landed or move.destination,
-        str(step.reason or step.result),
-        step.detail or move.why,
-        str(step.outcome or ""),
-        owner,
+        move.landed or move.destination,
+        move.reason or move.result,
+        move.detail or move.why,
+        move.outcome,
+        f"{move.owner.kind}/{move.owner.name}" if move.owner is not None else "",
         move.unit,
         move.pod.uid,
     )
 
 
-def helps(report: RunReport) -> Table:
+def helped(run: RescheduleRun) -> Table:
     rows = (
-        (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.result), help_.detail)
-        for help_ in report.helps
+        (each.pod.namespace, each.pod.name, each.strategy, each.result, each.detail)
+        for each in run.helped
     )
     names = ("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL")
     return Table(columns=columns(*names), rows=tuple(rows))
 
 
-def reasons(report: RunReport) -> Table:
-    rows = ((str(part.pods), part.strategy, part.reason) for part in counted_reasons(report))
+def reasons(run: RescheduleRun) -> Table:
+    rows = ((str(part.pods), part.strategy, part.reason) for part in run.reasons)
     return Table(columns=columns("PODS THAT STAY", "STRATEGY", "REASON"), rows=tuple(rows))
 
 
-def stayed(report: RunReport) -> Table:
+def stayed(run: RescheduleRun) -> Table:
     rows = (
-        (skip.pod.namespace, skip.pod.name, skip.pod.node, skip.strategy, skip.reason, skip.detail)
-        for skip in report.plan.skipped
+        (stay.pod.namespace, stay.pod.name, stay.pod.node, stay.strategy, stay.reason, stay.detail)
+        for stay in run.stayed
     )
     names = ("NAMESPACE", "POD THAT STAYS", "NODE", "STRATEGY", "REASON", "DETAIL")
     return Table(columns=columns(*names), rows=tuple(rows))
@@ -134,28 +133,27 @@ async def explain(client: Client, plan: Plan, wanted: RescheduleOptions) -> int:
     units = {move.unit for move in chosen if move.unit}
     taints = tuple(taint for taint in plan.taints if taint.unit in units)
     about = replace(plan, moves=chosen, skipped=skipped, taints=taints)
-    only = RunReport(about, [MoveStep(move) for move in chosen])
-    named = (resource_name(POD, name),)
-    print_text(wanted.output, _lines(only, wanted.why), document(only, wanted), named)
+    only = document(RunReport(about, [MoveStep(move) for move in chosen]), wanted)
+    print_text(wanted.output, _lines(only, wanted.why), only, (resource_name(POD, name),))
     return ExitCode.OK
 
 
-def _lines(only: RunReport, name: str) -> Iterator[str]:
+def _lines(only: RescheduleRun, name: str) -> Iterator[str]:
     yield f"Pod {name}"
-    if not only.plan.moves and not only.plan.skipped:
+    if not only.moves and not only.stayed:
         yield "  No strategy of the policy considers it: there is nothing to improve on its node"
         yield "  and among the pods of its owner, or the policy does not concern them."
-    for move in only.plan.moves:
+    for move in only.moves:
         target = f" to {move.destination}" if move.destination else ""
         yield f"  {move.strategy} moves it from {move.pod.node}{target}."
         if move.why:
             yield f"    {move.why}"
         if move.unit:
             yield f"    It moves together with its unit {move.unit}, or not at all."
-    for taint in only.plan.taints:
+    for taint in only.taints:
         yield f"    Node {taint.node} is closed first: {taint.key}={taint.value}:{taint.effect}"
-    for skip in only.plan.skipped:
-        yield f"  {skip.strategy} leaves it on {skip.pod.node or 'no node'}: {skip.reason}"
-        yield f"    {MEANINGS[skip.reason]}"
-        if skip.detail:
-            yield f"    {skip.detail}"
+    for stay in only.stayed:
+        yield f"  {stay.strategy} leaves it on {stay.pod.node or 'no node'}: {stay.reason}"
+        yield f"    {MEANINGS[Ground(stay.reason)]}"
+        if stay.detail:
+            yield f"    {stay.detail}"

@@ -23,8 +23,8 @@ from claimctl_reschedule_labs.clusters.gpus import most_emptied
 from claimctl_reschedule_labs.clusters.making import EMPTYING, GPUS, Made, made
 from claimctl_reschedule_labs.clusters.names import SPACES, SYSTEM, Body
 from claimctl_reschedule_labs.clusters.workloads import Workload
+from claimctl_reschedule_tests.e2e.rescheduling import runner
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
-from tests.e2e.rescheduling import runner
 
 QUIET = 20.0
 """Seconds without a write after which a cluster has settled: longer than any back-off."""

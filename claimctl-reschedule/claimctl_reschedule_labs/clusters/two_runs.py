@@ -16,9 +16,10 @@ from claimctl_reschedule.shapes.records import MoveOutcome
 from claimctl_reschedule_labs.clusters.making import COMPARED, large
 from claimctl_reschedule_labs.clusters.names import SPACES, SYSTEM
 from claimctl_reschedule_labs.clusters.playing import SETTINGS, build, settled
+from claimctl_reschedule_tests.e2e.rescheduling import runner
 from labs import frame
 from tests.e2e.harness import Stage, embedded_stage
-from tests.e2e.rescheduling import PEOPLE, runner
+from tests.e2e.site import PEOPLE
 from tests.support.counting_server import Counting
 
 LIMIT = 1e6

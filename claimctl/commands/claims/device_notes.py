@@ -23,6 +23,21 @@ def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple
     )
 
 
+def binding_waits(claim: ResourceClaim) -> tuple[str, ...]:
+    """One line for each device whose driver has not reported what a scheduler waits for before it
+    binds a pod."""
+    return tuple(
+        f"{result.pool}/{result.device}: {note}"
+        for result in claim.devices
+        for note in _conditions(result, claim)
+        if note != _all_true(result)
+    )
+
+
+def _all_true(result: DeviceRequestAllocationResult) -> str:
+    return f"driver {result.driver} reports all binding conditions as true"
+
+
 def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> Iterator[str]:
     """The conditions of the device without which a scheduler binds no pod."""
     if not result.binding_conditions:
@@ -38,7 +53,7 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
         return
     missing = [condition for condition in result.binding_conditions if not is_true(condition)]
     if not missing:
-        yield f"driver {result.driver} reports all binding conditions as true"
+        yield _all_true(result)
         return
     unknown = all(find_condition(conditions, name) is None for name in missing)
     said = "has reported nothing about" if unknown else "does not report as true"

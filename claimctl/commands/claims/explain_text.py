@@ -242,6 +242,7 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
             for line in (_claim(claim), *_obstructions(claim))
         ),
         *(["  its pods name no existing claim"] if not findings.claims else []),
+        *([f"  and {findings.more_claims} more claims"] if findings.more_claims else []),
         *(f"  claim {name} does not exist" for name in findings.missing),
         *_waiting(findings),
         "What to do:",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any, TypeVar
 
 from claimctl.cli.kinds import KindReader
@@ -29,6 +30,7 @@ from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.devices import drivers_on
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
@@ -200,6 +202,8 @@ async def explain(
     refused: tuple[str, ...] = ()
     if pods or claim.status.allocation is not None:
         snapshot, refused = await _with_devices(client, snapshot)
+        if wire.RESOURCESLICES.plural not in refused:
+            snapshot = replace(snapshot, memory=_with_drivers(snapshot))
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -302,6 +306,22 @@ async def _ghost_signs(
         except NotFound:
             continue
     return {ghost.uid: leases[ghost.node_name] for ghost in ghosts if ghost.node_name in leases}
+
+
+def _with_drivers(snapshot: Snapshot) -> Memory:
+    """The memory with the drivers that are away from the nodes of ghosts, as the slices show.
+
+    Since when the slices of the others stand, only the controller knows.
+    """
+    memory, signs, claim = snapshot.memory, dict(snapshot.memory.ghost_signs), snapshot.claim
+    assert claim is not None
+    there = {(piece.spec.node_name, piece.spec.driver) for piece in snapshot.slices}
+    for ghost in snapshot.ghosts:
+        drivers = drivers_on(ghost.node_name, claim, snapshot.slices)
+        if ghost.uid in signs and drivers:
+            away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
+            signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))
+    return replace(memory, ghost_signs=signs)
 
 
 async def _held(

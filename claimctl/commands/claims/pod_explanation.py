@@ -34,7 +34,7 @@ from claimctl.wire.traces import WHOLE_PODS
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 SHOWN = 3
-"""How many waiting pods of a workload are explained."""
+"""How many waiting pods of a workload are explained, and claims that were made for its pods."""
 
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
@@ -158,6 +158,8 @@ class WorkloadFindings:
     claims: tuple[Explanation, ...]
     missing: tuple[str, ...]
     """Claims that its pods name and that do not exist."""
+    more_claims: int
+    """How many claims of its pods, made from templates, are not in ``claims``."""
     waiting: tuple[PodFindings, ...]
     """Some of its pods that do not run."""
 
@@ -195,6 +197,10 @@ async def explain_workload(
     for use in uses:
         if use.claim and use.claim not in known:
             known[use.claim] = await _with_claim(client, kinds, namespace, use, clock)
+    of_pods = (use.claim for pod in subject.pods for use in claim_uses(pod))
+    generated = sorted({claim for claim in of_pods if claim} - known.keys())
+    for claim in generated[:SHOWN]:
+        known[claim] = await _with_claim(client, kinds, namespace, ClaimUse("", claim), clock)
     waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
     by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
     annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
@@ -214,6 +220,7 @@ async def explain_workload(
         consumers=pods,
         claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
+        more_claims=len(generated[SHOWN:]),
         waiting=tuple(waiting),
     )
 

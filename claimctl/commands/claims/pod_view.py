@@ -10,6 +10,7 @@ from typing import Annotated
 from claimctl.cli.documents import Names, Part, says
 from claimctl.cli.extensions import PodWords
 from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.whereabouts import ObstructionKind
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
@@ -21,6 +22,9 @@ from claimctl.wire.traces import WholePod
 
 WELL = "Nothing is wrong."
 """Never below a Warning Event, or below what keeps pods from a claim."""
+
+
+_BINDING = "BindingConditionsMissing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,12 @@ class PodFindings:
         says = scheduled.message if scheduled is not None else ""
         return "nodes are available" not in says or "cannot allocate all claims" in says
 
+    @property
+    def binding_waits(self) -> tuple[tuple[str, str], ...]:
+        """The claims whose drivers have not reported what the scheduler waits for, with a note."""
+        known = ((use.claim, use.explanation) for use in self.uses if use.explanation is not None)
+        return tuple((name, note) for name, it in known for note in binding_waits(it.view.claim))
+
     def reasons(self) -> tuple[tuple[str, str], ...]:
         """Why the pod does not run, or not with the size that it wants: (reason, message), the
         likely cause first."""
@@ -147,6 +157,8 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
         yield from findings.words.beside
+    elif findings.binding_waits:
+        yield from ((_BINDING, f"claim {claim}: {note}") for claim, note in findings.binding_waits)
     elif not findings.group_gone and not any(use.problem for use in findings.uses):
         name = findings.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
@@ -206,6 +218,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         "PodGroupMissing": "Create the PodGroup, or run `claimctl upgrade status` if it was deleted"
         " for an upgrade.",
         "SharedClaimRace": wait,
+        _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
         "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",
         "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
         **findings.words.advice,

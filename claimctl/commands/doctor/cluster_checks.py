@@ -13,6 +13,7 @@ import msgspec
 from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind, Places, whereabouts
+from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.downgrade.crossing import OLD, TARGET
@@ -96,7 +97,8 @@ def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    return (*_drivers(observed), *_upgrade(observed), *_releases_asked(observed), *rest, *problems)
+    facts = (*_kubelet_faults(observed), *_upgrade(observed), *_releases_asked(observed))
+    return (*_drivers(observed), *facts, *rest, *problems)
 
 
 def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:
@@ -195,6 +197,15 @@ def _drivers(observed: ObservedCluster) -> Iterator[Finding]:
     if not devices:
         text = "no DRA driver offers devices: there is no ResourceSlice"
         yield Finding("drivers", text, verdict=CheckVerdict.FACT)
+
+
+def _kubelet_faults(observed: ObservedCluster) -> Iterator[Finding]:
+    """What the cluster's kubelets do wrong with held claims. Most have a fault, so it is a fact."""
+    text = "no kubelet has a known fault that pods of held claims meet"
+    faults = () if "kubelets" in observed.refused else tuple(kubelet_faults(observed.nodes))
+    yield from (Finding("kubelets", fault, verdict=CheckVerdict.FACT) for fault in faults)
+    if not faults:
+        yield _without_problem("kubelets", text, observed)
 
 
 def _reservations(observed: ObservedCluster) -> Iterator[Finding]:

@@ -175,7 +175,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     }
     if groups:
         listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
-    nodes = await reader.listing_once(wire.NODES, "mixed-versions", "held-devices")
+    of_nodes = ("mixed-versions", "held-devices", "kubelets")
+    nodes = await reader.listing_once(wire.NODES, *of_nodes)
     more = [
         Finding(it.check, it.message, it.namespace, it.object)
         for extension in extensions().values()

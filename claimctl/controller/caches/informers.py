@@ -19,6 +19,7 @@ from claimctl.controller.caches.slim import (
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
+from claimctl.reservation.facts.devices import PoolKey, drivers_on
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -65,9 +66,8 @@ WATCHED: tuple[Resource[Any], ...] = (
 """The resources that the cluster must serve and the controller must be allowed to read."""
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
+BY_NODE = "node"
 BINDING_CONDITIONS = "binding conditions"
-PoolKey = tuple[str, str]
-"""Driver and name of a pool."""
 
 
 class GroupCache:
@@ -131,7 +131,9 @@ class Caches:
 
         self.nodes = informer(NODES, keep=slim_node)
         self.claims: Informer[ResourceClaim] = informer(
-            RESOURCECLAIMS, keep=slim_claim, indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of}
+            RESOURCECLAIMS,
+            keep=slim_claim,
+            indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of, BY_NODE: _nodes_of},
         )
         self.pods: Informer[Pod] = informer(
             PODS,
@@ -241,6 +243,17 @@ class Caches:
         pieces = (piece for pool in pools for piece in self.slices.by_index(BY_POOL, pool))
         return tuple(piece for piece in pieces if unread(piece.metadata.name) is None)
 
+    def drivers_on(self, key: ClaimKey, node: str) -> frozenset[str]:
+        """The drivers of the claim's devices that belong to the node; without a name, those of all
+        claims of the namespace."""
+        claims = self.claims.by_index(BY_NODE, (key.namespace, node))
+        if key.name:
+            claim = self.claims.get(key.name, key.namespace)
+            claims = (claim,) if claim is not None else ()
+        return frozenset[str]().union(
+            *(drivers_on(node, claim, self.slices_of(claim)) for claim in claims)
+        )
+
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
         claims = self.claims.by_index(BY_POOL, _pool(piece))
@@ -315,6 +328,11 @@ def _pool(piece: ResourceSlice) -> PoolKey:
 def pools_of(claim: ResourceClaim) -> list[PoolKey]:
     """The pools of the allocation's devices."""
     return sorted({(device.driver, device.pool) for device in claim.devices})
+
+
+def _nodes_of(claim: ResourceClaim) -> list[tuple[str, str]]:
+    """The claim's namespace with each node that the allocation names."""
+    return [(claim.metadata.namespace, node) for node in sorted(claim.nodes_named)]
 
 
 def _condition_holder(piece: ResourceSlice) -> Iterable[str]:

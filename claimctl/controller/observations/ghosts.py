@@ -19,11 +19,12 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boots import BootIds
 from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost
 from claimctl.controller.observations.kubelets import Kubelets
+from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.users.ghosts import MOST, has_ended
-from claimctl.reservation.users.several import is_several, several, together
+from claimctl.reservation.users.several import is_of_namespace, is_several, several, together
 from claimctl.wire.claims import Reference
 from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
@@ -77,15 +78,19 @@ class GhostLedger:
         boots: BootIds,
         kubelets: Kubelets | None = None,
         most_apart: int = MOST_APART,
+        slices: SlicesOnNodes | None = None,
     ) -> None:
         self._most_apart = most_apart
         self._clock = clock
         self._boots = boots
         self._kubelets = kubelets or Kubelets(clock)
+        self._slices = slices or SlicesOnNodes(clock)
         self.news = asyncio.Event()
         """Set when there may be a ghost whose node has to be watched for signs of life."""
         self.is_node: Callable[[str], bool] = lambda name: True
         """Whether there is a Node of this name. A pod may name a node that never was."""
+        self.drivers_on: Callable[[ClaimKey, str], frozenset[str]] = lambda key, node: frozenset()
+        """The drivers of a claim's devices that belong to a node."""
         self._known = GhostIndex()
         self._merged: dict[ClaimKey, set[str]] = {}
         """By claim: UIDs that a status names and that count among several pods here."""
@@ -240,7 +245,7 @@ class GhostLedger:
             pods=tuple(known.pod for known in ghosts.values()),
             ages=tuple((uid, now - known.since) for uid, known in ghosts.items()),
             once_recorded=frozenset(uid for uid, known in ghosts.items() if known.recorded),
-            signs=tuple(self._signs(ghosts.items())),
+            signs=tuple(self._signs(key, ghosts.items())),
             gone_by=tuple((uid, known.gone_by) for uid, known in ghosts.items() if known.gone_by),
         )
 
@@ -255,7 +260,9 @@ class GhostLedger:
             if not known.over:
                 yield uid, known
 
-    def _signs(self, ghosts: Iterable[tuple[str, KnownGhost]]) -> Iterator[tuple[str, SignsOfLife]]:
+    def _signs(
+        self, key: ClaimKey, ghosts: Iterable[tuple[str, KnownGhost]]
+    ) -> Iterator[tuple[str, SignsOfLife]]:
         for uid, known in ghosts:
             node, boot = known.pod.node_name, known.pod.boot_id
             if known.ended:
@@ -263,7 +270,8 @@ class GhostLedger:
             elif not self._boots.replaced(node, boot):
                 signs = self._kubelets.signs(node, known.since, known.signs_count_from)
                 if signs is not None:
-                    yield uid, signs
+                    of = _rest(key.namespace) if is_of_namespace(known.pod) else key
+                    yield uid, self._slices.beside(signs, node, self.drivers_on(of, node))
 
     def nodes_to_watch(self) -> dict[str, int]:
         """The nodes whose signs of life matter: of the ghosts that have not ended by them.
@@ -293,10 +301,19 @@ class GhostLedger:
         """Note which ghosts of a node have ended by its signs of life; return their claims."""
         ended, now = [], self._clock.monotonic()
         for key, known in self._known.on(node_name):
-            for _, signs in self._signs([(known.pod.uid, known)]):
+            for _, signs in self._signs(key, [(known.pod.uid, known)]):
                 if has_ended(known.pod, now - known.since, signs):
                     ended.append((key, known))
         return self._end(ended)
+
+    def wait_for_drivers(self, node_name: str) -> bool:
+        """Whether each ghost of a node waits for a driver that is away."""
+        on_node = self._known.on(node_name)
+        return bool(on_node) and all(
+            signs.away
+            for key, known in on_node
+            for _, signs in self._signs(key, [(known.pod.uid, known)])
+        )
 
     def _end(self, ghosts: Iterable[tuple[ClaimKey, KnownGhost]]) -> frozenset[ClaimKey]:
         keys = set()

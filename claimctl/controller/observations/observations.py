@@ -19,6 +19,7 @@ from claimctl.controller.observations.drivers import DriversSeen
 from claimctl.controller.observations.ghosts import GhostLedger
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
+from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
@@ -56,7 +57,8 @@ class Observations:
     def __init__(self, clock: Clock, one_pod_drivers: frozenset[str] = frozenset()) -> None:
         self.boots = BootIds()
         self.kubelets = Kubelets(clock)
-        self.ghosts = GhostLedger(clock, self.boots, self.kubelets)
+        self.slices = SlicesOnNodes(clock)
+        self.ghosts = GhostLedger(clock, self.boots, self.kubelets, slices=self.slices)
         self.claims = Memories(clock)
         self.arrivals = PodArrivals(clock)
         self.drivers = DriversSeen(clock, one_pod_drivers)

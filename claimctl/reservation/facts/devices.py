@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.kinds.drivers import known_drivers
-from claimctl.wire.claims import Device, DeviceRequestAllocationResult, ResourceSlice
+from claimctl.text import listed
+from claimctl.wire.claims import (
+    Device,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import NO_EXECUTE, admits
 
@@ -17,6 +23,8 @@ them."""
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
+PoolKey = tuple[str, str]
+"""Driver and name of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,28 @@ def stays_gone(judged: JudgedDevice, age: float) -> bool:
     return judged.gone or (judged.unpublished and age >= GONE_BESIDE_PODS_SECONDS)
 
 
+def drivers_on(node: str, claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> frozenset[str]:
+    """The drivers of the claim's devices that belong to a node.
+
+    While a driver is away, its pool has no slices, and the allocation alone tells that the devices
+    are those of the node.
+
+    Args:
+        slices: those of the claim's pools.
+    """
+    places: dict[PoolKey, set[str]] = {
+        (result.driver, result.pool): set() for result in claim.devices
+    }
+    for piece in slices:
+        pool = (piece.spec.driver, piece.spec.pool.name)
+        if pool in places:
+            places[pool].add(piece.spec.node_name)
+    allocated = frozenset({node}) if node in claim.nodes_named else frozenset[str]()
+    return frozenset(
+        driver for (driver, _), nodes in places.items() if node in (nodes or allocated)
+    )
+
+
 def is_for_one_pod(devices: Iterable[JudgedDevice]) -> bool:
     """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
     return any(judged.device and judged.device.is_for_one_pod for judged in devices)
@@ -96,3 +126,21 @@ class Loss:
     message: str
     after: float | None = 0.0
     """Seconds until it counts; None if it never does."""
+
+
+def after_eviction(kinds: Collection[str]) -> str:
+    """What becomes of pods that a taint of a device evicts.
+
+    The claim keeps its device while a pod is listed, and each pod with the device is evicted. If
+    the next pod is made before the evicted one is gone, it is listed at once.
+
+    Args:
+        kinds: the kinds of the workloads that hold the claim and may make pods so early.
+    """
+    if not kinds:
+        return "the next pod may get another device"
+    return (
+        f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and "
+        "are evicted in turn, without end: for another device, scale it to 0 and back, or suspend "
+        "and resume it"
+    )

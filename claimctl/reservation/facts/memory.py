@@ -58,6 +58,11 @@ class SignsOfLife:
     """How often the kubelet renews the Lease."""
     missing_age: float | None = None
     """Time for which the node has had no Lease that can be read; None if it has one."""
+    away: tuple[str, ...] = ()
+    """The drivers of the claim's devices that have no ResourceSlice on the node any more."""
+    stood: tuple[float, float] | None = None
+    """The first and the last look of those, one after the other, that showed slices of all these
+    drivers on the node. None if no device of the claim belongs to the node."""
 
 
 @dataclass(frozen=True, slots=True)

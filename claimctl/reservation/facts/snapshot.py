@@ -14,6 +14,7 @@ from claimctl.reservation.facts.devices import (
     GONE_SECONDS,
     JudgedDevice,
     Loss,
+    after_eviction,
     is_for_one_pod,
     judge,
     stays_gone,
@@ -42,6 +43,7 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
 from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import WAIT_FOR_THEIR_PODS
 
 STUCK_SECONDS = 10.0
 """After so many seconds, no pod of those that wait for the claim is about to be bound."""
@@ -271,15 +273,20 @@ class Snapshot:
         allocates. The taint of a DeviceTaintRule shows in the pods (``evicts_a_pod``). A user may
         want to keep devices that no pod can use, but not those that evict pods without end.
         """
+        refs = (held.reservation.spec.workload_ref for held in self.reservations)
+        kinds = {ref.kind for ref in refs if (ref.api_group, ref.kind) not in WAIT_FOR_THEIR_PODS}
         if self.memory.evicting:
-            return Loss(Reason.DEVICE_TAINTED, "a taint of a device evicts its pods (NoExecute)")
+            text = f"a taint of a device evicts its pods (NoExecute); {after_eviction(kinds)}"
+            return Loss(Reason.DEVICE_TAINTED, text)
         never = not all(held.may_reallocate for held in self.reservations)
         patience = GONE_BESIDE_PODS_SECONDS if self.consumers.bound else GONE_SECONDS
         losses = []
         for judged in self.devices:
             if judged.taint is not None:
-                kept = never and judged.taint.effect != NO_EXECUTE
-                losses.append(Loss(Reason.DEVICE_TAINTED, str(judged), None if kept else 0.0))
+                evicts = judged.taint.effect == NO_EXECUTE
+                text = f"{judged}; {after_eviction(kinds)}" if evicts else str(judged)
+                kept = never and not evicts
+                losses.append(Loss(Reason.DEVICE_TAINTED, text, None if kept else 0.0))
             elif stays_gone(judged, age := self.memory.gone_age.get(judged.key, 0.0)):
                 left = max(patience - age, 0.0)
                 losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))

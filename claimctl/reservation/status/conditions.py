@@ -183,7 +183,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
     elif snapshot.loss is not None and reason is snapshot.loss.reason:
-        message = f"{snapshot.loss.message}, so the claim is not held beside its pods"
+        message = f"the claim is not held beside its pods: {snapshot.loss.message}"
     return _condition(ConditionType.RESERVED, False, reason, message)
 
 

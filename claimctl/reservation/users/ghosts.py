@@ -1,9 +1,9 @@
 """Pods that vanished and may still be running, and pods that may have vanished unseen.
 
 A kubelet that works ends a force-deleted pod within the pod's own grace period; a kubelet that does
-not work ends nothing. So a ghost counts as running until its node shows signs of life
-(``has_ended``). A reservation may ask for a fixed time instead, and where a node has no Lease, the
-time is fixed too.
+not work ends nothing. Neither can it unprepare the devices of a driver that is away. So a ghost
+counts as running until its node shows signs of life (``has_ended``). A reservation may ask for a
+fixed time instead, and where a node has no Lease, the time is fixed too.
 
 Each controller measures by its own clock. The ghosts in the statuses let two controllers agree on
 them; the record never shortens a wait. If another controller has removed a ghost from the record
@@ -26,7 +26,8 @@ from claimctl.reservation.users.several import (
     own_grace,
     together,
 )
-from claimctl.reservation.users.statements import Statements
+from claimctl.reservation.users.statements import ALL_PODS, Statements
+from claimctl.text import listed
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, NO_SIGNS_SECONDS, ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
@@ -42,6 +43,9 @@ RENEWAL_JITTER = 1.04
 ``k8s.io/component-helpers/apimachinery/lease``)."""
 REQUEST_SECONDS = 1.0
 """How long a renewal may take (the next one is made so much later), and until it is read."""
+STOOD_SECONDS = 35.0
+"""How long a driver's ResourceSlices may stand on a node without the driver: the kubelet deletes
+them when the driver has been away for 30 s."""
 SILENT_SECONDS = 40.0
 """Without a renewal for so long, a node counts as silent (the default of
 kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""
@@ -56,14 +60,27 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
     kubelet worked when that time was over. The time between the two makes up for a pause of the
     kubelet that the rhythm of its renewals does not show, since it ends before the next renewal.
 
+    The drivers must have been there, too. Slices that stand show that a driver was there up to
+    ``STOOD_SECONDS`` before. So they must have stood for so long since that time was over. They
+    must have stood for a minute more if a kubelet was started: it may have failed until then.
+
     Args:
         age: seconds since this process first knew that the pod is gone.
     """
     if signs.ended:
         return True
-    if len(signs.renewals) < 2:
+    over = -seconds_until_ended(ghost, age, signs)
+    if len(signs.renewals) < 2 or signs.renewals[0] > over or signs.away:
         return False
-    return signs.renewals[0] <= -seconds_until_ended(ghost, age, signs)
+    if signs.stood is None:
+        return True
+    first, last = signs.stood
+    return over - last >= STOOD_SECONDS and first - last >= _stood_seconds(signs)
+
+
+def _stood_seconds(signs: SignsOfLife) -> float:
+    """For how long the slices of the drivers must have stood on the node."""
+    return STOOD_SECONDS if signs.start_age is None else STOOD_SECONDS + RESTARTED_SECONDS
 
 
 def longest_pause(every: float) -> float:
@@ -141,6 +158,8 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
         fixed, left = (blind, blind_left) if blind_left > left else (fixed, left)
     elif None in graces and signs is not None and not has_ended(ghost, age, signs):
         command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
+        if signs.away and not _is_silent(age, signs):
+            return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {_away(ghost, signs, command)}")
         until, text = _until_signs(ghost, age, signs, command)
         after = None if until is None else max(until, left)
         return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", after)
@@ -160,14 +179,12 @@ def _until_signs(
     Args:
         command: what releases the claim.
     """
-    silent = min(age, signs.renewals[-1]) if signs.renewals else age
-    if silent > silent_seconds(signs.renewal_seconds):
+    if _is_silent(age, signs):
         return None, (
             "its node shows no sign of life, so nothing has ended it; it counts as running until "
             f"the node is back, or until `{command} --node-is-off {ghost.node_name}`"
         )
-    left = seconds_until_ended(ghost, age, signs)
-    left += 2 * (longest_pause(signs.renewal_seconds) + REQUEST_SECONDS)
+    left = _seconds_until_signs(ghost, age, signs)
     more, why = WORK_SECONDS, ""
     if signs.start_age is not None or left <= 0:
         left += 0.0 if signs.start_age is not None else RESTARTED_SECONDS
@@ -175,6 +192,40 @@ def _until_signs(
     return left if left > 0 else None, (
         "it counts as running until its kubelet has had time to end it (its grace period of "
         f"{own_grace(ghost):g} s and {more:g} s{why}), and has shown two signs of life after that"
+        f"{_while_published(signs)}"
+    )
+
+
+def _while_published(signs: SignsOfLife) -> str:
+    if signs.stood is None:
+        return ""
+    return f", while its drivers have published their devices for {_stood_seconds(signs):g} s"
+
+
+def _is_silent(age: float, signs: SignsOfLife) -> bool:
+    silent = min(age, signs.renewals[-1]) if signs.renewals else age
+    return silent > silent_seconds(signs.renewal_seconds)
+
+
+def _seconds_until_signs(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> float:
+    """Seconds until the signs of life of a node without further events are complete."""
+    left = seconds_until_ended(ghost, age, signs)
+    look = longest_pause(signs.renewal_seconds) + REQUEST_SECONDS
+    if signs.stood is None:
+        return left + 2 * look
+    stood = max(left + STOOD_SECONDS, _stood_seconds(signs) - signs.stood[0])
+    return max(left + 2 * look, stood + look)
+
+
+def _away(ghost: ForceDeletedPod, signs: SignsOfLife, command: str) -> str:
+    """For whom a ghost waits whose driver is away, and how it ends without the driver."""
+    many = len(signs.away) > 1
+    pod = f"'{ALL_PODS}'" if is_several(ghost) else ghost.name
+    return (
+        f"{'the drivers' if many else 'the driver'} {listed(signs.away, 3)} "
+        f"{'are' if many else 'is'} away from node {ghost.node_name}, so nothing unprepares its "
+        f"devices; it counts as running until {'they are' if many else 'it is'} back or the node "
+        f"is rebooted, or until `{command} --pod-has-ended {pod}`"
     )
 
 

@@ -22,6 +22,8 @@ POLL_LIMIT = 400
 _WITH_MANAGED_FIELDS = ("06-server-side-apply",)
 """Beside those that say so themselves (``managedFields``)."""
 _ADMINISTRATOR = {"user-agent": "client/1.0"}
+_OWN_WARNING = '"kube-in-process: nothing acts on '
+"""What no real server says: it acts on every kind."""
 _COMPARED_HEADERS = ("content-type", "warning", "retry-after", "allow", "location")
 
 
@@ -201,9 +203,11 @@ def _headers(response: Response) -> dict[str, Any]:
     headers: dict[str, Any] = {
         key: response.headers[key] for key in _COMPARED_HEADERS if key in response.headers
     }
-    warnings = headers.get("warning", "").split(", 299 ")
-    if len(warnings) > 1:
-        headers["warning"] = [warnings[0], *(f"299 {rest}" for rest in warnings[1:])]
+    first, *rest = headers.pop("warning", "").split(", 299 ")
+    warnings = [first, *(f"299 {text}" for text in rest)]
+    kept = [text for text in warnings if text and _OWN_WARNING not in text]
+    if kept:
+        headers["warning"] = kept[0] if len(kept) == 1 else kept
     return headers
 
 

@@ -63,7 +63,7 @@ class Played:
         """What the embedded server refused as not emulated; "" for other answers."""
         message = self.answer.body.get("message") if isinstance(self.answer.body, dict) else ""
         match = isinstance(message, str) and _REFUSED.search(message)
-        return str(message) if self.answer.status == 501 and match else ""
+        return str(message) if self.answer.status == 403 and match else ""
 
 
 @dataclass

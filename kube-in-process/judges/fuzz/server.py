@@ -32,8 +32,6 @@ REAL_SERVER_ERRORS = (
     (504, r"Timeout: Too large resource version: \d+, current: \d+"),
 )
 """The 5xx that recordings of real servers hold (02, 04, 05, 06, 09, 16)."""
-OWN_SERVER_ERRORS = ((501, r"\w+ is not served: no containers run in this cluster"),)
-"""What is refused for lack of containers; a real server would ask a kubelet."""
 WATCH_SECONDS = 3600.0
 """No stream is longer; the server's own limit is half of it."""
 
@@ -163,7 +161,7 @@ def judge(response: Response, data: bytes) -> None:
 
 def _judge_server_error(status: int, body: Object) -> None:
     message = str(body.get("message"))
-    for known, pattern in (*REAL_SERVER_ERRORS, *OWN_SERVER_ERRORS):
+    for known, pattern in REAL_SERVER_ERRORS:
         if known == status and re.fullmatch(pattern, message, re.DOTALL):
             return
     raise Unsound(f"{status} that no real server gives: {message}")

@@ -19,8 +19,8 @@ from kube_in_process.http.answers import Answer
 from kube_in_process.http.bodies import check_custom, media_type, parse_object, parse_patch
 from kube_in_process.http.exchange import Exchange
 from kube_in_process.http.tables.shapes import Tables, View
+from kube_in_process.kinds.emulation import check_kind
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.kinds.not_emulated import check_kind
 from kube_in_process.objects import Object
 from kube_in_process.seams import HttpResponse
 from kube_in_process.storage.raw_json import as_answered
@@ -55,7 +55,7 @@ def serve(api: Api, views: Tables, exchange: Exchange) -> HttpResponse:
         return _unserved(api, exchange)
     media = answers.choose_media(exchange.accept, custom=exchange.kind.custom)
     if verb in ("create", "update", "patch"):
-        check_kind(exchange.kind, exchange.route.subresource)
+        exchange.warnings.extend(check_kind(exchange.kind, exchange.route.subresource))
     view = _view(views, exchange, many=verb in ("list", "deletecollection"))
     plain_list = verb == "list" and view is None and media == answers.JSON
     answer = _list(api, exchange, to_encode=True) if plain_list else _SERVED[verb](api, exchange)
@@ -70,13 +70,13 @@ _STREAMED = ("attach", "exec", "log", "portforward", "proxy")
 
 
 def _unserved(api: Api, exchange: Exchange) -> HttpResponse:
-    """Answer for subresources that need a container: logs are empty, the rest is 501."""
+    """Answer for subresources that need a container: logs are empty, the rest is 403."""
     target = exchange.target
     api.get_at(target, "")
     if target.subresource == "log":
         return answers.whole(200, "text/plain", b"", {})
     message = f"{target.subresource} is not served: no containers run in this cluster"
-    raise StatusError(501, "NotImplemented", message)
+    raise StatusError(403, "Forbidden", message)
 
 
 _ONLY = {

@@ -7,13 +7,12 @@ from kube_in_process.kinds.validation import workloads
 from kube_in_process.kinds.validation.claims import ClaimStrategy, TemplateStrategy
 from kube_in_process.kinds.validation.coordination import LeaseStrategy
 from kube_in_process.kinds.validation.core import (
-    ConfigMapStrategy,
     NodeStrategy,
     PriorityClassStrategy,
     RevisionStrategy,
-    SecretStrategy,
     ServiceStrategy,
 )
+from kube_in_process.kinds.validation.data import ConfigMapStrategy, SecretStrategy
 from kube_in_process.kinds.validation.device_taint_rules import TaintRuleStrategy
 from kube_in_process.kinds.validation.devices import ClassStrategy, SliceStrategy
 from kube_in_process.kinds.validation.events import NEW_GROUP, EventStrategy

@@ -101,10 +101,18 @@ def _bytes_problem(value: Any) -> str:
     if not isinstance(value, str):
         return _not_a_string(value, "[]uint8")
     try:
-        base64.b64decode(value, validate=True)
+        base64.b64decode(without_breaks(value), validate=True)
     except (binascii.Error, ValueError):
         return f"illegal base64 data at input byte {_position_of_error(value)}"
     return ""
+
+
+_BREAKS = "\r\n"
+
+
+def without_breaks(text: str) -> str:
+    """Base64 without line breaks, which Go skips: blocks of YAML have them."""
+    return text.translate({ord(letter): None for letter in _BREAKS})
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
@@ -113,9 +121,9 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 def _position_of_error(text: str) -> int:
     """The position of Go's error: a foreign letter, or the start of the last group of four."""
     for index, letter in enumerate(text):
-        if letter not in _ALPHABET:
+        if letter not in _ALPHABET and letter not in _BREAKS:
             return index
-    return len(text) - len(text) % 4
+    return len(text) - len(without_breaks(text)) % 4
 
 
 def _quantity_problem(value: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kube_in_process.objects import Object
 from kube_in_process.schema.facts import FACTS
+from kube_in_process.schema.go_formats import without_breaks
 from kube_in_process.schema.tree import Schema
 from kube_in_process.text.quantity import canonical
 
@@ -116,8 +117,10 @@ def _micro_time(text: Any) -> Any:
 
 
 def _bytes(given: Any) -> str:
-    """Bytes may come as a list of numbers."""
-    return given if isinstance(given, str) else base64.b64encode(bytes(given)).decode()
+    """Bytes may come as a list of numbers, or with line breaks."""
+    if isinstance(given, str):
+        return without_breaks(given)
+    return base64.b64encode(bytes(given)).decode()
 
 
 _WRITTEN: dict[str, Callable[[Any], Any]] = {

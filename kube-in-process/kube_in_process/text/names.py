@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -108,6 +109,15 @@ def qualified_name(value: str) -> list[str]:
     if not _NAME_PART_RE.match(name):
         wrong.append(f"name part {NAME_PART_TEXT}")
     return wrong
+
+
+def address(value: str) -> list[str]:
+    """An IP address of either family."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return []
 
 
 _CONFIG_KEY_RE = re.compile(r"[-._a-zA-Z0-9]+\Z")

@@ -2,7 +2,7 @@
 
 What was tried on a real 1.36 is emulated: creates, match conditions, variables, JSON patches, and
 parameters of a cluster-wide kind that a binding selects all or by name. A policy that needs more is
-refused (501). A policy acts at once; a real server takes some milliseconds.
+refused (403). A policy acts at once; a real server takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kube_in_process import errors
+from kube_in_process.kinds.emulation import refusal
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.kinds.not_emulated import refusal
 from kube_in_process.objects import Object
 from kube_in_process.patch.json_patch import PatchError, json_patch
 from kube_in_process.storage.store import Address
@@ -50,7 +50,7 @@ def mutated(state: ServerState, kind: Kind, obj: Object) -> Object:
 
 
 def check(kind: Kind, obj: Object) -> None:
-    """Refuse a policy that needs more than is emulated. Raises StatusError 501."""
+    """Refuse a policy that needs more than is emulated. Raises StatusError 403."""
     spec = obj.get("spec") or {}
     where = f"{kind.resource}/{obj['metadata'].get('name', '')}"
     if (kind.group, kind.plural) == (GROUP, POLICIES):

@@ -17,7 +17,7 @@ from kube_in_process.errors import (
     invalid,
     invalid_value,
 )
-from kube_in_process.kinds.not_emulated import refusal
+from kube_in_process.kinds.emulation import refusal
 from kube_in_process.objects import Object
 from kube_in_process.patch.json_patch import PatchError, json_patch, merge, refused
 from kube_in_process.patch.strategic import strategic_patch
@@ -112,7 +112,7 @@ def _check_patched(write: Write, old: Object, new: Object) -> None:
 
 
 def _of_another_kind(write: Write, new: Object) -> StatusError:
-    """422 (or 501): without a version, the server reads the internal type of that kind."""
+    """422 (or 403): without a version, the server reads the internal type of that kind."""
     kind, target = new["kind"], write.target
     group = target.kind.group
     if kind in ("Status", "Scale"):

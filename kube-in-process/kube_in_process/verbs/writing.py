@@ -366,6 +366,17 @@ def _without_bookkeeping(obj: Object) -> Object:
     return {**obj, "metadata": meta}
 
 
+def _check_applied_type(target: Target, body: Object) -> None:
+    """Refuse to apply an object of another kind than that of the path."""
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if target.kind.custom or target.subresource == "scale" or not version or not kind:
+        return
+    group, _, _ = version.rpartition("/")
+    if (group, kind) != (target.kind.group, target.kind.kind):
+        shown = version if group else f"/{version}"
+        raise errors.bad_request(f"invalid object type: {shown}, Kind={kind}")
+
+
 def apply(write: Write, body: Object) -> Object:
     """Server-side apply. An object that does not exist is created.
 
@@ -376,6 +387,7 @@ def apply(write: Write, body: Object) -> Object:
     old = write.state.store.get(target.address)
     if old is None and target.subresource:
         raise errors.not_found(target.subject)
+    _check_applied_type(target, body)
     asked = None if old is None else _as_asked(write, old)
     request = ApplyRequest(
         kind=target.kind,

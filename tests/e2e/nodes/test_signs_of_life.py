@@ -16,7 +16,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.release_work import ReleaseWanted, state
-from claimctl.reservation.users.ghosts import WORK_SECONDS, longest_pause
+from claimctl.reservation.users.ghosts import STOOD_SECONDS, WORK_SECONDS, longest_pause
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
@@ -28,17 +28,19 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.nodes.nodes import hold_deaf_pods, machines, make_deaf, until_unprepared
+from tests.e2e.nodes.nodes import calls, hold_deaf_pods, machines, make_deaf, until_unprepared
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 OWN_GRACE = 2
-LIVING_SECONDS = 35.0
+LIVING_SECONDS = 60.0
 MOST_SECONDS = LIVING_SECONDS + OWN_GRACE
 RESTARTED_SECONDS = 60.0
 FEW, MANY = 20, 100
 RESTART_SECONDS = 1.0
 STARTING_SECONDS = 4.0
 """How long a kubelet may take until it renews its Lease first."""
+AWAY_SECONDS = 180.0
+"""Longer than two renewals, a minute and more after the slices of the driver are withdrawn."""
 STOPPED_SECONDS = LIVING_SECONDS + OWN_GRACE + 8.0
 
 
@@ -100,7 +102,7 @@ async def still_allocated(stage: Stage) -> set[str]:
         pytest.param(MANY, marks=[pytest.mark.alone, pytest.mark.long]),
     ],
 )
-async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_seconds(
+async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_60_seconds(
     stage: Stage, count: int
 ) -> None:
     """The witness of devices says that each was unprepared before."""
@@ -156,7 +158,7 @@ class Leases:
 @pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.parametrize(("lease", "reported"), [(40, "4s"), (40, "2s"), (8, "2s")])
-async def test_a_device_is_free_two_renewals_after_the_time_that_a_kubelet_needs(
+async def test_a_device_is_free_in_time_after_the_time_that_a_kubelet_needs(
     stage: Stage, lease: int, reported: str
 ) -> None:
     """How often a kubelet reports the status of its node changes nothing.
@@ -173,7 +175,8 @@ async def test_a_device_is_free_two_renewals_after_the_time_that_a_kubelet_needs
         await stage.clock.sleep(RESTART_SECONDS)
         restarted.start_kubelet()
         leases, took = Leases(stage), dict[str, float]()
-        most = WORK_SECONDS + OWN_GRACE + 2 * longest_pause(lease / 4)
+        renewal = longest_pause(lease / 4)
+        most = WORK_SECONDS + OWN_GRACE + max(2 * renewal, STOOD_SECONDS + renewal)
         while len(took) < len(ended):
             await leases.look()
             held, now = await still_allocated(stage), stage.clock.monotonic()
@@ -275,3 +278,43 @@ async def test_a_stopped_kubelet_hears_of_a_force_deletion_only_when_it_goes_on(
     await stage.until_released(within=2 * LIVING_SECONDS + RESTARTED_SECONDS + OWN_GRACE)
     released = stage.clock.monotonic() - begin
     print(f"unprepared {unprepared:.1f} s, free {released:.1f} s after the kubelet went on")
+
+
+@pytest.mark.alone
+@pytest.mark.long
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_device_stays_until_its_driver_is_back_and_has_unprepared_it(
+    stage: Stage, restarted: bool
+) -> None:
+    """The kubelet works, and ends the container; what the driver has prepared stays prepared.
+
+    A kubelet that was started meanwhile asks the driver only once a minute.
+    """
+    await stage.started()
+    await hold_deaf_pods(stage, 1, OWN_GRACE)
+    (pod,) = await stage.running()
+    driver = machines(stage).driver
+    driver.away = True
+    await stage.delete(DEPLOYMENTS, "train")
+    # a ReplicaSet that is still there would make another pod
+    await stage.until(lambda: _no_replica_sets(stage), "no ReplicaSet makes pods")
+    await stage.site.force_delete(pod.metadata.name)
+    await asyncio.sleep(OWN_GRACE + 3)
+    if restarted:
+        node = machines(stage).node(pod.spec.node_name)
+        node.kill_kubelet()
+        node.start_kubelet()
+    await asyncio.sleep(AWAY_SECONDS)
+    assert await stage.allocated()
+    assert not calls(stage, "unprepare")
+    found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+    (obstacle,) = found.obstacles
+    assert f"is away from node {pod.spec.node_name}" in obstacle.message
+    driver.away = False
+    begin = stage.clock.monotonic()
+    await until_unprepared(stage, within=120)
+    unprepared = stage.clock.monotonic() - begin
+    assert await stage.allocated()
+    await stage.until_released(within=2 * LIVING_SECONDS)
+    released = stage.clock.monotonic() - begin
+    print(f"unprepared {unprepared:.1f} s, free {released:.1f} s after the driver was back")

@@ -151,6 +151,50 @@ async def test_a_start_that_keeps_to_the_rhythm_shows_in_the_slices() -> None:
         assert signs.start_age == 11
 
 
+async def test_a_ghost_waits_until_its_driver_is_back_and_each_turn_is_told() -> None:
+    async with watched() as on:
+        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        spec = {"driver": "x", "nodeName": "node-0", "pool": {"name": "p", "resourceSliceCount": 1}}
+        piece = {"metadata": {"name": "a"}, "spec": {**spec, "devices": []}}
+        on.server.admin.create("resourceslices", piece)
+        on.vanish()
+        await on.renew(10, 10)
+        on.changed.clear()
+        on.server.admin.delete("resourceslices", "", "a")
+        await on.renew(*[10] * 30)
+        assert on.changed == [KEY]
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.away == ("x",)
+        assert not signs.ended
+        on.changed.clear()
+        on.server.admin.create("resourceslices", piece)
+        await on.renew(10, 10)
+        assert on.changed == [KEY]
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert not signs.away
+        await on.renew(*[10] * 8)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert not signs.ended
+        await on.renew(10, 10)
+        await on.server.clock.sleep(2)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs.ended
+
+
+async def test_a_node_is_read_less_often_while_each_of_its_ghosts_waits_for_a_driver() -> None:
+    async with watched() as on:
+        on.vanish()
+        await on.renew(10, 10)
+        living = reads(on)
+        await on.renew(10)
+        assert len(living) >= 9
+        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        await on.renew(10)
+        lacking = reads(on)
+        await on.renew(*[10] * 10)
+        assert 18 <= len(lacking) <= 24
+
+
 async def test_a_second_node_is_looked_at_as_soon_as_a_pod_of_it_vanishes() -> None:
     """A start before the first look would need another minute."""
     async with watched() as on:

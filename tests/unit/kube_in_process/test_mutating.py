@@ -144,4 +144,4 @@ async def test_a_policy_that_needs_more_is_refused() -> None:
         "spec": {"mutations": [{"patchType": "ApplyConfiguration"}]},
     }
     status, answer = await Server().sent("POST", f"{ADMISSION}/mutatingadmissionpolicies", body)
-    assert (status, "is not emulated" in answer["message"]) == (501, True)
+    assert (status, "is not emulated" in answer["message"]) == (403, True)

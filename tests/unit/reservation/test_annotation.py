@@ -20,7 +20,7 @@ from claimctl.reservation.annotation import (
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
-from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from claimctl.wire.pods import PodResourceClaim, PodSchedulingGroup, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import (
     FINALIZER,
     RESERVE_ANNOTATION,
@@ -95,6 +95,19 @@ def test_a_star_that_matches_nothing_is_a_problem() -> None:
     bare = replace(deployment("*"), spec=ScalableSpec())
     (problem,) = plan(annotated(bare)).problems
     assert "resourceClaimTemplateName" not in problem.note
+
+
+def test_a_claim_from_a_template_may_be_that_of_the_pod_group() -> None:
+    """Its pods share it, if the PodGroup names the same template."""
+    workload = deployment("*")
+    template = workload.spec.template
+    group = PodSchedulingGroup(pod_group_name="gang")
+    grouped = replace(template, spec=replace(template.spec, scheduling_group=group))
+    spec = replace(workload.spec, template=grouped)
+    (problem,) = plan(annotated(replace(workload, spec=spec))).problems
+    assert "the PodGroup, or each pod, has a claim of its own" in problem.note
+    (problem,) = plan(annotated(deployment("*"))).problems
+    assert "resourceClaimTemplateName each pod has a claim of its own" in problem.note
 
 
 def test_a_star_beside_reservations_by_hand_is_no_problem() -> None:

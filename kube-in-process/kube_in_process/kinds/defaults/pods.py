@@ -53,7 +53,7 @@ def _default_container(container: Object) -> None:
     for port in container.get("ports") or []:
         port.setdefault("protocol", "TCP")
     for probe in _PROBES:
-        if container.get(probe):
+        if container.get(probe) is not None:
             _default_probe(container[probe])
     for variable in container.get("env") or []:
         reference = (variable.get("valueFrom") or {}).get("fieldRef")

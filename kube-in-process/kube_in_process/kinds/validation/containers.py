@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
+from kube_in_process.kinds.validation.port_names import port_name
+from kube_in_process.kinds.validation.probes import (
+    forbidden_in_init_containers,
+    hooks_and_probes,
+)
+from kube_in_process.kinds.validation.security import container_security
 from kube_in_process.objects import Object
 from kube_in_process.text import names
 from kube_in_process.text.quantity import number
@@ -24,6 +31,11 @@ _PRINTABLE = re.compile(r"[ -<>-~]+\Z")
 _VARIABLE = (
     "a valid environment variable name must consist only of printable ASCII characters other "
     "than '='"
+)
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_FIELDS = re.compile(
+    r"metadata\.(name|namespace|uid|(annotations|labels)\['.*'\])\Z|status\.(hostIPs?|podIPs?)\Z|"
+    r"spec\.(nodeName|serviceAccountName)\Z"
 )
 _RESIZABLE = ("cpu", "memory")
 _RESTARTS = ("NotRequired", "RestartContainer")
@@ -49,6 +61,26 @@ def containers(found: list[Object], base: str, parts: PodParts) -> list[FieldErr
         if name in seen:
             wrong.append(errors.duplicate(f"{path}.name", name))
         seen.add(name)
+        wrong += hooks_and_probes(container, path)
+    return wrong
+
+
+def init_containers(
+    found: list[Object], base: str, parts: PodParts, taken: Collection[str]
+) -> list[FieldError]:
+    """The errors of init containers. ``taken``: the names of the other containers."""
+    wrong: list[FieldError] = []
+    seen = set(taken)
+    for index, container in enumerate(found):
+        path, name = f"{base}[{index}]", container.get("name", "")
+        wrong += _container(container, path, parts)
+        if name in seen:
+            wrong.append(errors.duplicate(f"{path}.name", name))
+        seen.add(name)
+        if container.get("restartPolicy") == "Always":
+            wrong += hooks_and_probes(container, path)
+        else:
+            wrong += forbidden_in_init_containers(container, path)
     return wrong
 
 
@@ -66,7 +98,9 @@ def _container(container: Object, path: str, parts: PodParts) -> list[FieldError
         found.append(errors.not_supported(f"{path}.imagePullPolicy", pull or "", _PULL))
     found += _resources(container.get("resources") or {}, f"{path}.resources", parts)
     policies = container.get("resizePolicy") or []
-    return [*found, *_resize_policies(policies, f"{path}.resizePolicy", parts)]
+    found += _resize_policies(policies, f"{path}.resizePolicy", parts)
+    context = container.get("securityContext")
+    return [*found, *container_security(context, f"{path}.securityContext")]
 
 
 def _resize_policies(policies: list[Object], path: str, parts: PodParts) -> list[FieldError]:
@@ -128,20 +162,6 @@ def _numbers(port: Object, path: str) -> list[FieldError]:
     return found
 
 
-def port_name(name: str) -> list[str]:
-    """The errors of an IANA service name."""
-    found = ["must be no more than 15 characters"] if len(name) > 15 else []
-    if not re.fullmatch(r"[-a-z0-9]+", name):
-        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not re.search(r"[a-z]", name):
-        found.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        found.append("must not contain consecutive hyphens")
-    if name.startswith("-") or name.endswith("-"):
-        found.append("must not begin or end with a hyphen")
-    return found
-
-
 def _variables(found: list[Object], base: str) -> list[FieldError]:
     wrong: list[FieldError] = []
     for index, variable in enumerate(found):
@@ -150,7 +170,37 @@ def _variables(found: list[Object], base: str) -> list[FieldError]:
             wrong.append(errors.required(f"{path}.name"))
         elif not _PRINTABLE.match(name):
             wrong.append(errors.invalid_value(f"{path}.name", name, _VARIABLE))
+        if variable.get("valueFrom") is not None:
+            wrong += _value_from(variable, f"{path}.valueFrom")
     return wrong
+
+
+def _value_from(variable: Object, path: str) -> list[FieldError]:
+    source = variable["valueFrom"]
+    found: list[FieldError] = []
+    given = [key for key in _SOURCES if source.get(key) is not None]
+    field = (source.get("fieldRef") or {}).get("fieldPath")
+    if field is not None and not _FIELDS.match(field):
+        text = f"error converting fieldPath: field label not supported: {field}"
+        found.append(errors.invalid_value(f"{path}.fieldRef.fieldPath", field, text))
+    for key in ("configMapKeyRef", "secretKeyRef"):
+        if source.get(key) is not None:
+            found += [
+                errors.required(f"{path}.{key}.{part}")
+                for part in ("name", "key")
+                if not source[key].get(part)
+            ]
+    if variable.get("value"):
+        text = "may not be specified when `value` is not empty"
+        return [*found, errors.invalid_value(path, "", text)] if given else found
+    if not given:
+        *others, last = [f"`{key}`" for key in _SOURCES]
+        text = f"must specify one of: {', '.join(others)} or {last}"
+        return [*found, errors.invalid_value(path, "", text)]
+    if len(given) > 1:
+        text = "may not have more than one field specified at a time"
+        return [*found, errors.invalid_value(path, "", text)]
+    return found
 
 
 def _mounts(container: Object, volumes: set[Any], base: str) -> list[FieldError]:

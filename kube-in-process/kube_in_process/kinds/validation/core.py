@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -128,65 +127,6 @@ def _pod_counts(status: Object) -> list[FieldError]:
     ]
 
 
-def data_keys(obj: Object, field: str) -> list[FieldError]:
-    """The errors of the keys of a ConfigMap or Secret, which are file names."""
-    return [
-        errors.invalid_value(f"{field}[{key}]", key, text)
-        for key in sorted(obj.get(field) or {})
-        for text in names.config_key(key)
-    ]
-
-
-def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
-    """The errors of a change of immutable data."""
-    if not old.get("immutable"):
-        return []
-    text = "field is immutable when `immutable` is set"
-    found: list[FieldError] = []
-    if not new.get("immutable"):
-        found.append(errors.forbidden_field("immutable", text))
-    return [
-        *found,
-        *(errors.forbidden_field(key, text) for key in fields if new.get(key) != old.get(key)),
-    ]
-
-
-class ConfigMapStrategy(Strategy):
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        found = data_keys(obj, "data")
-        for key in sorted(obj.get("binaryData") or {}):
-            if key in (obj.get("data") or {}):
-                text = "duplicate of key present in data"
-                found.append(errors.invalid_value(f"binaryData[{key}]", key, text))
-        return [*found, *data_keys(obj, "binaryData")]
-
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        fixed = immutable_data(new, old, ("data", "binaryData"))
-        return [*fixed, *self.validate(new, context)]
-
-
-class SecretStrategy(Strategy):
-    """stringData is encoded into data."""
-
-    selectable_fields: ClassVar[Mapping[str, str]] = {"type": ""}
-
-    def default(self, obj: Object, features: Features) -> None:
-        obj.setdefault("type", "Opaque")
-        texts = obj.pop("stringData", None) or {}
-        for key, text in texts.items():
-            obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
-
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return data_keys(obj, "data")
-
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        found: list[FieldError] = []
-        if new.get("type") != old.get("type"):
-            text = "field is immutable"
-            found.append(errors.invalid_value("type", new.get("type", ""), text))
-        return [*found, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
-
-
 class RevisionStrategy(Strategy):
     """The data of a revision never changes."""
 
@@ -210,6 +150,7 @@ class RevisionStrategy(Strategy):
 
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 _HIGHEST = 1_000_000_000
+_SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 
 
 class PriorityClassStrategy(Strategy):
@@ -221,7 +162,12 @@ class PriorityClassStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         found: list[FieldError] = []
-        if obj["value"] > _HIGHEST and not obj["metadata"].get("name", "").startswith("system-"):
+        name = obj["metadata"].get("name") or ""
+        if name.startswith("system-") and name not in _SYSTEM_CLASSES:
+            reserved = "priority class names with 'system-' prefix are reserved for system use only"
+            text = f"{reserved}. error: {name} is not a known system priority class"
+            found.append(errors.forbidden_field("metadata.name", text))
+        if obj["value"] > _HIGHEST and not name.startswith("system-"):
             text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
             found.append(errors.forbidden_field("value", text))
         if obj["preemptionPolicy"] not in _PREEMPTION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from typing import Any
 
 from kube_in_process import errors
@@ -250,24 +251,41 @@ class CronJobStrategy(TemplateStrategy):
         if len(name) > _CRON_LIMIT:
             text = f"must be no more than {_CRON_LIMIT} characters"
             found.append(errors.invalid_value("metadata.name", name, text))
+        found += not_negative(spec, ("startingDeadlineSeconds",), "spec")
         found += _schedule(spec.get("schedule") or "")
+        found += _time_zone(spec.get("timeZone"))
         policy = spec.get("concurrencyPolicy") or ""
         if policy not in _CONCURRENCY:
             where = "spec.concurrencyPolicy"
             found.append(errors.not_supported(where, policy, _CONCURRENCY))
-        numbers = (
-            "startingDeadlineSeconds",
-            "successfulJobsHistoryLimit",
-            "failedJobsHistoryLimit",
-        )
+        numbers = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
         return [*found, *not_negative(spec, numbers, "spec")]
 
 
 def _schedule(schedule: str) -> list[FieldError]:
     if not schedule:
         return [errors.required("spec.schedule")]
+    if "TZ" in schedule:
+        text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        return [errors.invalid_value("spec.schedule", schedule, text)]
     fields = schedule.split()
     if len(fields) == 5 or schedule.startswith("@"):
         return []
     text = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     return [errors.invalid_value("spec.schedule", schedule, text)]
+
+
+def _time_zone(name: str | None) -> list[FieldError]:
+    """The errors of spec.timeZone: it is a name of the time zone database."""
+    path = "spec.timeZone"
+    if name is None:
+        return []
+    if not name:
+        return [errors.invalid_value(path, name, "timeZone must be nil or non-empty string")]
+    if name.lower() == "local":
+        zones = "https://www.iana.org/time-zones"
+        text = f"timeZone must be an explicit time zone as defined in {zones}"
+        return [errors.invalid_value(path, name, text)]
+    if name in zoneinfo.available_timezones():
+        return []
+    return [errors.invalid_value(path, name, f"unknown time zone {name}")]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError, Subject
 from kube_in_process.kinds.defaults.workloads import default_conditions
-from kube_in_process.kinds.not_emulated import pod_security_warnings
+from kube_in_process.kinds.emulation import pod_security_warnings
 from kube_in_process.kinds.strategy import Context, Strategy
 from kube_in_process.objects import Object
 from kube_in_process.options import Features

@@ -5,13 +5,21 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.metadata import validate_labels
-from kube_in_process.kinds.validation.containers import PodParts, containers
+from kube_in_process.kinds.validation.containers import (
+    PodParts,
+    containers,
+    init_containers,
+)
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
+from kube_in_process.kinds.validation.placement import affinity, spread
+from kube_in_process.kinds.validation.security import pod_security
+from kube_in_process.kinds.validation.volumes import volumes
 from kube_in_process.objects import Object
 from kube_in_process.text import names
 
 _POLICIES = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_SYSTEMS = ("linux", "windows")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _KEYLESS = (
     'operator must be Exists when `key` is empty, which means "match all values and all keys"'
@@ -19,23 +27,75 @@ _KEYLESS = (
 
 
 def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
-    """The errors of claims, containers, policies, gates, names and tolerations, in this order."""
-    claims = spec.get("resourceClaims") or []
-    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
-    names_of = [claim.get("name", "") for claim in claims]
-    parts = PodParts(names_of, volumes, spec.get("restartPolicy") or "")
-    found = _claims(claims, f"{path}.resourceClaims")
-    if not spec.get("containers"):
-        found.append(errors.required(f"{path}.containers"))
-    found += containers(spec.get("containers") or [], f"{path}.containers", parts)
-    found += containers(spec.get("initContainers") or [], f"{path}.initContainers", parts)
+    """The errors of a spec, in the order of the server."""
+    found = volumes(spec.get("volumes") or [], f"{path}.volumes")
+    found += _claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
+    found += _containers(spec, path)
+    found += _host_network(spec, f"{path}.containers")
     for key, supported in (("restartPolicy", _POLICIES), ("dnsPolicy", _DNS)):
         found += errors.invalid_choice(f"{path}.{key}", spec.get(key) or "", supported)
     found += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    found += pod_security(spec.get("securityContext") or {}, f"{path}.securityContext")
+    found += affinity(spec.get("affinity"), f"{path}.affinity")
+    if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+        found.append(_dns_config(spec, f"{path}.dnsConfig"))
+    for index, gate in enumerate(spec.get("readinessGates") or []):
+        where = f"{path}.readinessGates[{index}].conditionType"
+        found += errors.invalid_name(where, gate.get("conditionType") or "", names.qualified_name)
     found += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
+    constraints = spec.get("topologySpreadConstraints") or []
+    found += spread(constraints, f"{path}.topologySpreadConstraints")
     found += _names(spec, path)
     found += tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
+    found += _host_aliases(spec.get("hostAliases") or [], f"{path}.hostAliases")
+    if spec.get("os") is not None:
+        name = spec["os"].get("name") or ""
+        found += [] if name in _SYSTEMS else [errors.not_supported(f"{path}.os", name, _SYSTEMS)]
     return [*found, *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")]
+
+
+def _containers(spec: Object, path: str) -> list[FieldError]:
+    given, first = spec.get("containers") or [], spec.get("initContainers") or []
+    parts = PodParts(
+        [claim.get("name", "") for claim in spec.get("resourceClaims") or []],
+        {volume.get("name") for volume in spec.get("volumes") or []},
+        spec.get("restartPolicy") or "",
+    )
+    taken = [container.get("name", "") for container in given]
+    return [
+        *([] if given else [errors.required(f"{path}.containers")]),
+        *containers(given, f"{path}.containers", parts),
+        *init_containers(first, f"{path}.initContainers", parts, taken),
+    ]
+
+
+def _host_network(spec: Object, base: str) -> list[FieldError]:
+    if not spec.get("hostNetwork"):
+        return []
+    text = "must match `containerPort` when `hostNetwork` is true"
+    return [
+        errors.invalid_value(f"{base}[{index}].ports[{place}].hostPort", port["hostPort"], text)
+        for index, container in enumerate(spec.get("containers") or [])
+        for place, port in enumerate(container.get("ports") or [])
+        if port.get("hostPort") and port["hostPort"] != port.get("containerPort")
+    ]
+
+
+def _dns_config(spec: Object, path: str) -> FieldError:
+    if spec.get("dnsConfig") is None:
+        return errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+    text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+    return errors.required(f"{path}.nameservers", text)
+
+
+def _host_aliases(aliases: list[Object], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, alias in enumerate(aliases):
+        found += errors.invalid_name(f"{base}[{index}].ip", alias.get("ip") or "", names.address)
+        for place, name in enumerate(alias.get("hostnames") or []):
+            where = f"{base}[{index}].hostnames[{place}]"
+            found += errors.invalid_name(where, name, names.subdomain)
+    return found
 
 
 def _names(spec: Object, path: str) -> list[FieldError]:
@@ -91,18 +151,12 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
     elif operator == "Exists":
         if value:
             text = "value must be empty when `operator` is 'Exists'"
-            found.append(errors.invalid_value(f"{path}.operator", _as_go(toleration), text))
+            found.append(errors.invalid_value(f"{path}.operator", value, text))
     else:
         found.append(errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect and effect not in _EFFECTS:
         found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
     return found
-
-
-def _as_go(toleration: Object) -> Object:
-    order = ("Key", "Operator", "Value", "Effect")
-    shown: Object = {name: toleration.get(name.lower()) or "" for name in order}
-    return {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
 
 
 def _group(group: Object | None, path: str) -> list[FieldError]:

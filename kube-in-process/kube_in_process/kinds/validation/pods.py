@@ -109,7 +109,11 @@ class PodStrategy(Strategy):
         context.warnings.extend(pod_warnings(obj))
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return validate_pod_spec(obj["spec"], "spec")
+        found = validate_pod_spec(obj["spec"], "spec")
+        if obj["spec"].get("ephemeralContainers"):
+            text = "cannot be set on create"
+            found.append(errors.forbidden_field("spec.ephemeralContainers", text))
+        return found
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":

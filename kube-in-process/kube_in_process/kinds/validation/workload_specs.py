@@ -17,6 +17,7 @@ from kube_in_process.kinds.validation.templates import (
     selected_template,
     shown_selector,
 )
+from kube_in_process.kinds.validation.volumes import claim_spec_errors
 from kube_in_process.objects import Object
 
 _PERCENT = (
@@ -96,7 +97,27 @@ def stateful_set_errors(spec: Object) -> list[FieldError]:
             found.append(errors.not_supported(path, retention[key], _RETAIN))
     found += not_negative(spec, ("replicas", "minReadySeconds"), "spec")
     found += not_negative(spec.get("ordinals") or {}, ("start",), "spec.ordinals")
-    return [*found, *selected_template(spec, "statefulset", "")]
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
+        found += claim_spec_errors(
+            claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec"
+        )
+    return [*found, *selected_template(_with_volumes(spec), "statefulset", "")]
+
+
+def _with_volumes(spec: Object) -> Object:
+    """The spec with the volumes of its claims in the template, as its pods will have them."""
+    volumes = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}}
+        for claim in spec.get("volumeClaimTemplates") or []
+        if (name := (claim.get("metadata") or {}).get("name"))
+    ]
+    if not volumes:
+        return spec
+    template = spec["template"]
+    names = {volume["name"] for volume in volumes}
+    others = [it for it in template["spec"].get("volumes") or [] if it.get("name") not in names]
+    inner = {**template["spec"], "volumes": [*volumes, *others]}
+    return {**spec, "template": {**template, "spec": inner}}
 
 
 def _management(policy: str) -> list[FieldError]:
@@ -138,4 +159,29 @@ def daemon_set_errors(spec: Object) -> list[FieldError]:
     if policy != "Always":
         where = "spec.template.spec.restartPolicy"
         found.append(errors.not_supported(where, policy, ("Always",)))
-    return [*found, *not_negative(spec, ("minReadySeconds",), "spec")]
+    found += not_negative(spec, ("minReadySeconds",), "spec")
+    found += _daemon_strategy(spec.get("updateStrategy") or {})
+    return [*found, *not_negative(spec, ("revisionHistoryLimit",), "spec")]
+
+
+def _daemon_strategy(strategy: Object) -> list[FieldError]:
+    path, kind = "spec.updateStrategy", strategy.get("type")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = go_text(strategy, STRUCTS["daemon_set_strategy"])
+        text = f'Unsupported value: {shown}: supported values: "RollingUpdate", "OnDelete"'
+        return [FieldError("FieldValueNotSupported", path, text)]
+    rolling, path = strategy.get("rollingUpdate") or {}, f"{path}.rollingUpdate"
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge") or 0
+    found = int_or_percent(unavailable, f"{path}.maxUnavailable")
+    found += int_or_percent(surge, f"{path}.maxSurge")
+    found += at_most_all(unavailable, f"{path}.maxUnavailable")
+    found += at_most_all(surge, f"{path}.maxSurge")
+    if not _zero(unavailable) and not _zero(surge):
+        text = "may not be set when maxUnavailable is non-zero"
+        found.append(errors.invalid_value(f"{path}.maxSurge", surge, text))
+    elif _zero(unavailable) and _zero(surge):
+        text = "cannot be 0 when maxSurge is 0"
+        found.append(errors.required(f"{path}.maxUnavailable", text))
+    return found

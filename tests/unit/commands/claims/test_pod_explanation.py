@@ -175,6 +175,34 @@ async def test_a_workload_shows_its_claims_its_pods_and_what_helps() -> None:
     assert (document["pods"], document["missingClaims"]) == ({"bound": 1, "pending": 1}, ["nosuch"])
 
 
+@pytest.mark.parametrize(("claims", "more"), [(["gang-gpu"], 0), (list("abcde"), 2), ([], 0)])
+async def test_claims_that_are_made_for_the_pods_or_their_group_are_claims_of_the_workload(
+    claims: list[str], more: int
+) -> None:
+    server = Server.started()
+    entry = {"name": "gpu", "resourceClaimTemplateName": "gpus"}
+    spec = {"containers": [{"name": "main", "image": "x"}], "resourceClaims": [entry]}
+    labels = {"matchLabels": {"app": "shard"}}
+    template = {"metadata": {"labels": labels["matchLabels"]}, "spec": spec}
+    body = {"replicas": 2, "serviceName": "x", "selector": labels, "template": template}
+    meta = {"name": "shard", "namespace": NAMESPACE}
+    made = server.admin.create("statefulsets", {"metadata": meta, "spec": body})
+    for claim in claims:
+        has_devices(server, claim)
+        for pod in (f"{claim}-0", f"{claim}-1"):
+            server.admin.create("pods", {"metadata": {**meta, "name": pod}, "spec": spec})
+            server.admin.bind(NAMESPACE, pod, "n1")
+            named = [{"name": "gpu", "resourceClaimName": claim}]
+            status = {"phase": "Running", "resourceClaimStatuses": named}
+            server.admin.patch("pods", NAMESPACE, pod, {"status": status}, "status")
+            owned(server, pod, made["metadata"]["uid"])
+    found = await explain_workload(server.client, NAMESPACE, "StatefulSet", "shard", server.clock)
+    lines = workload_lines(found)
+    assert ("  its pods name no existing claim" in lines) is (not claims)
+    assert [it.view.name for it in found.claims] == claims[:3]
+    assert ("  and 2 more claims" in lines) is (more == 2)
+
+
 async def test_an_annotation_that_nothing_acts_on_is_told() -> None:
     server = Server.started()
     server.claim("slice", server.deployment(annotations={"claimctl.io/reserve": "*"}))

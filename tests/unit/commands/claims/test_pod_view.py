@@ -34,6 +34,32 @@ async def test_each_cause_has_its_reason() -> None:
     }
 
 
+@pytest.mark.parametrize("status", ["", "False", "True"])
+async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str) -> None:
+    server = Server.started()
+    ready, failed = "example.com/ready", "example.com/failed"
+    has_devices(server, "slice", bindingConditions=[ready], bindingFailureConditions=[failed])
+    condition = {"type": ready, "status": status, "reason": "Driver", "message": ""}
+    condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    of_device = {"driver": "d.example.com", "pool": "n1", "device": "slice"}
+    reported = {"devices": [{**of_device, "conditions": [condition]}] if status else []}
+    server.admin.patch("resourceclaims", NAMESPACE, "slice", {"status": reported}, "status")
+    publish(server, "slice")
+    server.pod("late", node="")
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    ((reason, text),) = found.reasons()
+    if status == "True":
+        assert reason == "NotScheduledYet"
+        return
+    assert reason == "BindingConditionsMissing"
+    said = "does not report as true" if status else "has reported nothing about"
+    assert text.startswith("claim slice: n1/slice: a scheduler binds no pod before these")
+    assert f"driver d.example.com {said} example.com/ready" in text
+    assert found.advice() == (
+        "Look at the log of the driver, or of its controller: it has to report them.",
+    )
+
+
 async def test_a_release_that_is_under_way_is_the_reason() -> None:
     server = Server.started()
     reference = server.deployment()

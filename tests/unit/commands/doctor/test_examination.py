@@ -41,6 +41,7 @@ EVERYTHING = {
         ),
     },
     "events": {"refused-pods"},
+    "nodes": {"held-devices", "kubelets", "stale-taints"},
     "deployments": {"annotations", "deployment"},
     "resourceslices": {"drivers", "held-devices"},
     "subjectaccessreviews": {"permissions"},

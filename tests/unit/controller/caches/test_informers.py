@@ -16,6 +16,7 @@ from tests.support.counting_server import Server, pod_body, server
 from tests.unit.controller.cluster import filled, furnish
 
 TRAIN = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+ELSEWHERE = "default"
 
 
 def furnished() -> Server:
@@ -68,3 +69,34 @@ async def test_a_pod_whose_status_loses_a_claim_is_still_one_of_its_pods() -> No
     follows.cancel()
     await asyncio.gather(follows, return_exceptions=True)
     assert [each.metadata.resource_version for each in caches.pods_of(key)] == [version]
+
+
+async def test_the_drivers_on_a_node_are_those_of_a_claim_or_of_all_claims_of_a_namespace() -> None:
+    made = furnished()
+    for name, driver, node in (("a", "gpu", "node-0"), ("b", "nic", "node-0"), ("c", "fpga", "")):
+        body = allocated(name, driver, node)
+        made.create("resourceclaims", body)
+        made.admin.patch("resourceclaims", ELSEWHERE, name, body, "status")
+    caches = await filled(made)
+    expected = {
+        ClaimKey(ELSEWHERE, "a"): {"gpu"},
+        ClaimKey(ELSEWHERE, "c"): set(),
+        ClaimKey(ELSEWHERE, "gone"): set(),
+        ClaimKey(ELSEWHERE, ""): {"gpu", "nic"},
+        ClaimKey("other", ""): set(),
+    }
+    assert {key: caches.drivers_on(key, "node-0") for key in expected} == expected
+    assert caches.drivers_on(ClaimKey(ELSEWHERE, "a"), "node-1") == set()
+
+
+def allocated(name: str, driver: str, node: str) -> dict[str, Any]:
+    """A claim with a device of the driver: of the node, or of the network if that is ''."""
+    result = {"request": "gpu", "driver": driver, "pool": name, "device": "d-0"}
+    allocation: dict[str, Any] = {"devices": {"results": [result]}}
+    if node:
+        named = {"key": "metadata.name", "operator": "In", "values": [node]}
+        allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [named]}]}
+    exactly = {"deviceClassName": "gpu.example.com"}
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    metadata = {"name": name, "namespace": ELSEWHERE}
+    return {"metadata": metadata, "spec": spec, "status": {"allocation": allocation}}

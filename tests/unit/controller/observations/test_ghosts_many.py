@@ -15,6 +15,7 @@ from claimctl.controller.observations.ghosts import (
     GhostLedger,
 )
 from claimctl.controller.observations.kubelets import Kubelets
+from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
@@ -54,7 +55,8 @@ class World:
     def __init__(self, most_apart: int = MOST_APART) -> None:
         self.version, self.clock, boots = 1, HandClock(), BootIds()
         self.kubelets = Kubelets(self.clock)
-        self.ghosts = GhostLedger(self.clock, boots, self.kubelets, most_apart)
+        self.slices = SlicesOnNodes(self.clock)
+        self.ghosts = GhostLedger(self.clock, boots, self.kubelets, most_apart, self.slices)
         self.nodes, self.boots = {"node-0", "node-1"}, boots
         self.ghosts.is_node = self.nodes.__contains__
 
@@ -186,6 +188,22 @@ def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_othe
     world.clock.time = RETENTION_SECONDS + 1
     world.vanish(pod("last"))
     assert [ghost.name for ghost in world.ghosts.of(KEY).pods] == ["last"]
+
+
+def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims() -> None:
+    world = World()
+    drivers = {ClaimKey(NAMESPACE, ""): "gpu", KEY: "nic"}
+    world.ghosts.drivers_on = lambda key, node: frozenset({drivers[key]})
+    for number in range(MOST_IN_NAMESPACE):
+        name = f"claim-{number}"
+        world.ghosts.observe_list(ClaimKey(NAMESPACE, name), [pod_ref(name)], ())
+    world.vanish(pod("late"))
+    world.slices.look("node-0", (), 0.0)
+    world.renew()
+    ((_, signs),) = world.ghosts.of(KEY).signs
+    assert signs.away == ("gpu",)
+    assert world.ghosts.wait_for_drivers("node-0")
+    assert not world.ghosts.wait_for_drivers("node-1")
 
 
 def test_a_grace_period_of_68_years_is_one_that_a_status_takes() -> None:

@@ -6,20 +6,26 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.caches.slim import slim_slice
-from claimctl.reservation.facts.devices import judge
+from claimctl.reservation.facts.devices import drivers_on, judge
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.wire.base import decode
+from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import (
     BasicDevice,
     Device,
     DeviceRequestAllocationResult,
+    ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
 )
 from claimctl.wire.nodes import Taint, Toleration
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod, ReleaseProgress
+from claimctl.wire.reservations import (
+    ClaimReservation,
+    ForceDeletedPod,
+    ReleaseProgress,
+    WorkloadRef,
+)
 from tests.support.builders import NOW, claim, pending, pod_ref, reservation, running
 from tests.support.claim_cases import (
     ACTIVE,
@@ -46,12 +52,15 @@ def piece(
     taints: tuple[Taint, ...] = (),
     driver: str = "gpu.example.com",
     pool: str = "node-0",
+    node: str = "",
 ) -> ResourceSlice:
     """A slice with these devices, as it is kept."""
     devices = tuple(Device(name=name, taints=taints or None) for name in names)
     at = ResourcePool(name=pool, generation=generation, resource_slice_count=count)
     return slim_slice(
-        ResourceSlice(spec=ResourceSliceSpec(driver=driver, pool=at, devices=devices))
+        ResourceSlice(
+            spec=ResourceSliceSpec(driver=driver, pool=at, node_name=node, devices=devices)
+        )
     )
 
 
@@ -182,6 +191,45 @@ def test_a_device_counts_as_lost_after_a_while(
     assert (seen.loss.after if seen.loss is not None else "nothing") == expected
 
 
+STATEFUL = WorkloadRef(api_group="apps", kind="StatefulSet", name="train")
+MOVES, STORM = "the next pod may get another device", "are evicted in turn, without end"
+
+
+@pytest.mark.parametrize(
+    ("others", "word"),
+    [((), STORM), ((STATEFUL,), STORM), (None, MOVES)],
+    ids=["Deployment", "both", "StatefulSet"],
+)
+@pytest.mark.parametrize(
+    ("slices", "evicting"),
+    [((piece("gpu-0", taints=(EVICTS,)),), False), ((), True)],
+    ids=["slice", "rule"],
+)
+def test_what_becomes_of_evicted_pods_depends_on_when_the_next_pod_is_made(
+    others: tuple[WorkloadRef, ...] | None,
+    word: str,
+    slices: tuple[ResourceSlice, ...],
+    evicting: bool,
+) -> None:
+    refs = (STATEFUL,) if others is None else (reservation().spec.workload_ref, *others)
+    held = tuple(
+        Held(replace(made, spec=replace(made.spec, workload_ref=ref)), ACTIVE)
+        for made, ref in ((reservation(f"r{number}"), ref) for number, ref in enumerate(refs))
+    )
+    seen = Snapshot(
+        now=NOW,
+        namespace="train",
+        name="slice",
+        claim=claim(),
+        reservations=held,
+        slices=slices,
+        memory=Memory(evicting=evicting),
+    )
+    assert seen.loss is not None
+    assert word in seen.loss.message
+    assert ("the Deployment" in seen.loss.message) is (word == STORM)
+
+
 def test_a_kept_slice_has_the_names_of_its_devices_once() -> None:
     body = b"""{"metadata": {"name": "s-%d", "uid": "u", "resourceVersion": "7",
       "labels": {"a": "b"}},
@@ -226,8 +274,8 @@ def test_a_hold_leaves_a_device_that_is_gone_for_30_s_and_returns_with_it() -> N
     assert lists(on.settle(seconds=2)) == [ONLY_PODS]
     assert condition(on, "Reserved") == ("False", "DeviceGone")
     assert message(on, "Reserved") == (
-        "device gpu-0 of pool node-0 (driver gpu.example.com) is not published any more, so the "
-        "claim is not held beside its pods"
+        "the claim is not held beside its pods: device gpu-0 of pool node-0 (driver "
+        "gpu.example.com) is not published any more"
     )
     on.come(pending("b"))
     assert lists(on.settle(seconds=60)) == []
@@ -337,3 +385,53 @@ def test_in_native_an_unused_claim_is_given_up_too() -> None:
     on.slices = (WITHOUT,)
     assert lists(on.settle(seconds=4)) == []
     assert lists(on.settle(seconds=60))[-1] == ((), True)
+
+
+GPU, NIC = "gpu.example.com", "nic.example.com"
+
+
+def allocated(*drivers: str, node: str = "", label: str = "") -> ResourceClaim:
+    """A claim of one device of each driver, from the pool that is named after the driver."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}] if node else []
+    labels = [{"key": "zone", "operator": "In", "values": [label]}] if label else []
+    terms = [{"matchFields": fields, "matchExpressions": labels}] if fields or labels else []
+    results = [{"driver": name, "pool": name, "device": "d-0", "request": "r"} for name in drivers]
+    selector = {"nodeSelectorTerms": terms}
+    allocation = {"devices": {"results": results}, "nodeSelector": selector}
+    return decode(encode({"status": {"allocation": allocation}}), ResourceClaim)
+
+
+def of_node(driver: str, node: str = "node-0") -> ResourceSlice:
+    return piece("d-0", driver=driver, pool=driver, node=node)
+
+
+@pytest.mark.parametrize(
+    ("known", "slices", "expected"),
+    [
+        pytest.param(allocated(GPU, node="node-0"), (of_node(GPU),), {GPU}, id="of the node"),
+        pytest.param(allocated(GPU, node="node-0"), (), {GPU}, id="of the node, withdrawn"),
+        pytest.param(allocated(GPU), (of_node(GPU),), {GPU}, id="an allocation that names no node"),
+        pytest.param(allocated(GPU, node="node-1"), (of_node(GPU, "node-1"),), set(), id="another"),
+        pytest.param(allocated(GPU, node="node-1"), (), set(), id="another node, withdrawn"),
+        pytest.param(allocated(GPU, label="a"), (of_node(GPU, ""),), set(), id="of the network"),
+        pytest.param(allocated(GPU, label="a"), (), set(), id="of the network, withdrawn"),
+        pytest.param(allocated(GPU), (), set(), id="of all nodes, withdrawn"),
+        pytest.param(
+            allocated(GPU, NIC, node="node-0"), (of_node(NIC, ""),), {GPU}, id="both kinds"
+        ),
+        pytest.param(
+            allocated(GPU, NIC, node="node-0"), (of_node(GPU),), {GPU, NIC}, id="one is withdrawn"
+        ),
+        pytest.param(
+            allocated(GPU), (of_node(GPU, "node-1"), of_node(GPU)), {GPU}, id="a pool of nodes"
+        ),
+        pytest.param(
+            allocated(GPU, node="node-0"), (of_node(NIC, "node-1"),), {GPU}, id="another's pool"
+        ),
+        pytest.param(allocated(NIC), (of_node(GPU),), set(), id="other pools than the claim's"),
+    ],
+)
+def test_which_drivers_have_devices_of_a_claim_that_belong_to_a_node(
+    known: ResourceClaim, slices: tuple[ResourceSlice, ...], expected: set[str]
+) -> None:
+    assert drivers_on("node-0", known, slices) == expected

@@ -145,6 +145,24 @@ RECENT = (21.0, 11.0)
         pytest.param(900.0, SignsOfLife(RECENT, 122.9), False, id="started, 60 s more"),
         pytest.param(900.0, SignsOfLife(RECENT, 123.0), True, id="started, and over"),
         pytest.param(0.0, SignsOfLife((), ended=True), True, id="it has ended before"),
+        pytest.param(900.0, SignsOfLife(RECENT, away=("gpu",), stood=(900, 1)), False, id="away"),
+        pytest.param(900.0, SignsOfLife(RECENT, stood=(35.9, 1)), False, id="back a moment ago"),
+        pytest.param(
+            900.0, SignsOfLife(RECENT, stood=(36.0, 1)), True, id="back, and its time over"
+        ),
+        pytest.param(900.0, SignsOfLife(RECENT, stood=(900, 866)), False, id="seen long ago"),
+        pytest.param(
+            77.9, SignsOfLife(RECENT, stood=(900, 1)), False, id="may have left meanwhile"
+        ),
+        pytest.param(78.0, SignsOfLife(RECENT, stood=(900, 1)), True, id="was there in its time"),
+        pytest.param(900.0, SignsOfLife(RECENT, 137.9, stood=(900, 1)), False, id="started, left"),
+        pytest.param(900.0, SignsOfLife(RECENT, 138.0, stood=(900, 1)), True, id="started, there"),
+        pytest.param(900.0, SignsOfLife(RECENT, 500, stood=(95.9, 1)), False, id="started, back"),
+        pytest.param(
+            900.0, SignsOfLife(RECENT, 500, stood=(96.0, 1)), True, id="back for a minute"
+        ),
+        pytest.param(900.0, SignsOfLife((899, 889), stood=(900, 1)), False, id="a silent kubelet"),
+        pytest.param(0.0, SignsOfLife(ended=True, away=("gpu",)), True, id="ended, then it left"),
     ],
 )
 def test_when_a_ghost_has_ended(age: float, signs: SignsOfLife, expected: bool) -> None:
@@ -225,6 +243,47 @@ def waits(
         ),
         pytest.param(
             waits(None, age=41, signs=SignsOfLife()), "--node-is-off node-0", None, id="silent"
+        ),
+        pytest.param(
+            waits(None, age=2, signs=SignsOfLife(stood=(2.0, 0.0))),
+            "published their devices for 35 s",
+            87.4,
+            id="until its drivers have been there",
+        ),
+        pytest.param(
+            waits(None, age=200, signs=SignsOfLife((9.0,), 199.0, stood=(5.0, 0.0))),
+            "published their devices for 95 s",
+            102.4,
+            id="its driver is back",
+        ),
+        pytest.param(
+            waits(None, age=2, signs=SignsOfLife(away=("gpu",), stood=(0.0, 0.0))),
+            "the driver gpu is away from node node-0, so nothing unprepares its devices; it counts "
+            "as running until it is back or the node is rebooted, or until `claimctl release "
+            f"{CLAIM} -n {NAMESPACE} --pod-has-ended lost`",
+            None,
+            id="its driver is away",
+        ),
+        pytest.param(
+            waits(None, age=2, signs=SignsOfLife(away=("gpu", "nic"), stood=(0.0, 0.0))),
+            "the drivers gpu, nic are away from node node-0",
+            None,
+            id="two drivers are away",
+        ),
+        pytest.param(
+            waits(None, age=99, signs=SignsOfLife(away=("gpu",), stood=(0.0, 0.0))),
+            "--node-is-off node-0",
+            None,
+            id="away from a silent node",
+        ),
+        pytest.param(
+            waits(7, age=2, signs=SignsOfLife(away=("gpu",))), "for 7 s", 5, id="away, a fixed time"
+        ),
+        pytest.param(
+            waits(None, age=9000, signs=SignsOfLife(missing_age=20, away=("gpu",))),
+            "300 s",
+            280,
+            id="away, the node is gone",
         ),
         pytest.param(
             waits(None, 500, age=2, signs=SignsOfLife()), "two signs", 498, id="both, one longer"

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 from kube_in_process.components.controllers.replicasets import available_in, orphaned, pod_from
 from kube_in_process.components.controllers.revisions import Revisions
+from kube_in_process.components.controllers.statefulsets.volumes import (
+    volume_claims,
+    with_volumes,
+)
 from kube_in_process.components.objects import (
     controller_of,
     controller_uid,
@@ -213,11 +217,21 @@ class StatefulSetController(Component[Key]):
             REVISION_LABEL: name(revision),
             NAME_LABEL: plain,
         }
-        pod["spec"] = {**pod["spec"], "hostname": plain}
+        pod["spec"] = {**with_volumes(pod["spec"], workload, number), "hostname": plain}
         if workload["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = workload["spec"]["serviceName"]
+        self._create_claims(workload, number)
         self.api.create("pods", pod)
         self._record_event(workload, "Create", plain)
+
+    def _create_claims(self, workload: Object, number: int) -> None:
+        """Create the PersistentVolumeClaims of a pod that do not exist yet."""
+        for claim in volume_claims(workload, number):
+            try:
+                self.api.create("persistentvolumeclaims", claim)
+            except StatusError as error:
+                if error.reason != "AlreadyExists":
+                    raise
 
     def _delete(self, workload: Object, pod: Object) -> None:
         with suppress(NotFound):
