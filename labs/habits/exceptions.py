@@ -87,13 +87,6 @@ EXCEPTIONS = (
         "once.",
     ),
     NamedException(
-        ("away",),
-        ("force deletion",),
-        {"in_use": 1.0},
-        "A pod that vanished counts as ended by the signs of life of its node, while its driver is "
-        "away.",
-    ),
-    NamedException(
         ("fails-to-unprepare",),
         ("force deletion",),
         {"in_use": 1.0},

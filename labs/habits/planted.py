@@ -74,6 +74,13 @@ BROKEN = Mutant(
     refs = (held.reservation.spec.workload_ref for held in self.reservations)
     """,
 )
+DRIVER_AWAY = Mutant(
+    "end ghosts whatever their drivers do",
+    "claimctl.controller.observations.slices",
+    "SlicesOnNodes.beside",
+    "not drivers",
+    "True",
+)
 GHOSTS = next(mutant for mutant in MUTANTS if mutant.name == "ignore ghosts")
 
 TAKEN_OUT = (
@@ -81,6 +88,7 @@ TAKEN_OUT = (
     TakenOut("wants-one-pod", "start", FOUND_OUT),
     TakenOut("reads-the-first-reference", "rollout without surge", FOUND_OUT),
     TakenOut("away", "scale to 0 and 1", MISSING_SLICES),
+    TakenOut("away", "force deletion", DRIVER_AWAY),
     TakenOut("slow", "force deletion", DOUBT),
     TakenOut("fewer-devices", "rollout without surge", GONE),
     TakenOut("renames-devices", "rollout without surge", GONE),

@@ -52,12 +52,16 @@ def test_an_exception_excuses_its_figures_alone_and_no_more_than_it_says() -> No
         "waited": 90,
     }
     assert failures(played("slow", UNKNOWN, "start", once)) == {"refused": 1, "waited": 90}
-    assert failures(played("away", UNKNOWN, "force deletion", Figures(in_use=1))) == {}
-    assert failures(played("away", UNKNOWN, "start", Figures(in_use=1))) == {"in_use": 1}
+    assert (
+        failures(played("fails-to-unprepare", UNKNOWN, "force deletion", Figures(in_use=1))) == {}
+    )
+    assert failures(played("fails-to-unprepare", UNKNOWN, "start", Figures(in_use=1))) == {
+        "in_use": 1
+    }
 
 
 def test_an_exception_that_no_cell_needs_is_found() -> None:
-    cells = [played("away", UNKNOWN, "force deletion", Figures(in_use=1))]
+    cells = [played("fails-to-unprepare", UNKNOWN, "force deletion", Figures(in_use=1))]
     assert len(not_needed(cells)) == len(EXCEPTIONS) - 1
 
 
@@ -72,7 +76,7 @@ def test_exceptions_name_what_there_is_and_the_page_gives_their_reasons() -> Non
 
 def test_the_table_shouts_what_is_not_named() -> None:
     cells = [
-        played("away", UNKNOWN, "force deletion", Figures(in_use=1)),
+        played("fails-to-unprepare", UNKNOWN, "force deletion", Figures(in_use=1)),
         played("slow", UNKNOWN, "start", Figures(refused=1)),
     ]
     last = [line.removesuffix(" |").split(" | ")[-1] for line in shown(cells).splitlines()]
