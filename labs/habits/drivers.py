@@ -40,7 +40,7 @@ class DescribedDriver:
 
 NAMES = {
     "wants-one-pod": ("dra.net", UNKNOWN),
-    "hides-used-devices": ("dra.net",),
+    "hides-used-devices": ("dra.net", UNKNOWN),
     "restores-claims-with-one-entry": ("networkdriver.cilium.io",),
 }
 """By habit: the names of drivers that have it. The other habits are those of an unknown driver."""

@@ -65,6 +65,14 @@ EXCEPTIONS = (
         "vanishes, although its devices are still prepared.",
     ),
     NamedException(
+        ("hides-used-devices",),
+        (),
+        {"lost": 1.0, "in_use": 1.0},
+        "A device that its driver hides while it is in use looks like one that is gone. claimctl "
+        "has to know such a driver by its name (`claimctl/reservation/kinds/drivers.yaml`).",
+        only_unknown=True,
+    ),
+    NamedException(
         ("fewer-devices", "renames-devices", "taints-no-schedule", "taints-no-execute"),
         ("force deletion",),
         {"in_use": 1.0},

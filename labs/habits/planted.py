@@ -56,6 +56,13 @@ MISSING_SLICES = Mutant(
     "all(piece.pool.resource_slice_count == len(pool) for piece in pool)",
 )
 GONE = Mutant("hold a device that is gone", DEVICES, "judge", "bool(gone)", "False")
+RETURNS = Mutant(
+    "hold a device again that is gone while its slices are away",
+    DEVICES,
+    "stays_gone",
+    "judged.gone or (judged.unpublished and age >= GONE_BESIDE_PODS_SECONDS)",
+    "judged.gone",
+)
 HIDDEN = Mutant(
     "take a hidden device for gone",
     DEVICES,
@@ -91,6 +98,7 @@ TAKEN_OUT = (
     TakenOut("away", "force deletion", DRIVER_AWAY),
     TakenOut("slow", "force deletion", DOUBT),
     TakenOut("fewer-devices", "rollout without surge", GONE),
+    TakenOut("fewer-devices", "restart of the kubelet", RETURNS),
     TakenOut("renames-devices", "rollout without surge", GONE),
     TakenOut("taints-no-schedule", "scale to 0 and 1", BROKEN),
     TakenOut("taints-no-execute", "StatefulSet", BROKEN),
