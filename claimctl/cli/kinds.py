@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from claimctl.cli.errors import UsageError
-from claimctl.controller.caches.chains import read_object
+from claimctl.controller.caches.chains import group_of, read_object
 from claimctl.controller.caches.kinds import KindState, rules_by_kind, state_of
 from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_served
+from claimctl.reservation.facts.ancestors import Ancestor, Authority, who_decides
 from claimctl.reservation.facts.workloads import (
     WorkloadState,
     custom_state,
@@ -122,6 +124,32 @@ class KindReader:
                 self._owners[key] = live.metadata.controller() if live is not None else None
             owner = self._owners[key]
         return tuple(owners)
+
+    async def who_decides(self, annotation: str, meta: ObjectMeta) -> Authority:
+        """Whether the annotation counts on an object, as far as the user may read those above."""
+        above, owner, namespace = list[Ancestor](), meta.controller(), meta.namespace
+        for _ in range(LONGEST_CHAIN):
+            if owner is None:
+                break
+            try:
+                live = await read_object(self._client, self._discovery, owner, namespace)
+            except KubeError:
+                live = None
+            if (rule := await self._annotated_rule((group_of(owner), owner.kind))) is not None:
+                ancestor = Ancestor(
+                    *rule.key, owner.name, owner.uid, copies=rule.copies_annotations
+                )
+                problem = "" if live is not None else f"you cannot read {owner.kind} {owner.name}"
+                noted = live.metadata.annotations or {} if live is not None else {}
+                above.append(replace(ancestor, annotations=noted, problem=problem))
+            owner = live.metadata.controller() if live is not None else None
+        return who_decides(annotation, above)
+
+    async def _annotated_rule(self, kind: Kind) -> Rule | None:
+        """The rule of a kind whose annotations are looked at; None for other kinds."""
+        if kind in WORKLOADS:
+            return shipped_rules()[kind]
+        return next((it.rule for it in await self.served() if it.rule.key == kind), None)
 
     async def under(self, uid: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:
         """Those pods whose chain of controllers leads to an object."""

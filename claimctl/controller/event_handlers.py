@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from claimctl.controller.caches.chains import Climber, PodKey
 from claimctl.controller.caches.chains import group_of as group_of_owner
 from claimctl.controller.caches.informers import (
+    DECIDING,
     Caches,
     claims_of_group,
     claims_of_pod,
@@ -41,7 +42,7 @@ from claimctl.reservation.facts.pods import (
 from claimctl.reservation.facts.references import FEW_ENTRIES, groups_in, is_pod_group
 from claimctl.reservation.facts.workloads import observe, own_annotations, verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import HasMetadata
+from claimctl.wire.meta import HasMetadata, ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -174,6 +175,7 @@ class Triggers:
             RESOURCECLAIMS, change.new.metadata
         )
         self._enqueue((key,), urgent=own or just_allocated(change))
+        self._enqueue_holders_below(key)
         if change.old is None or change.new is None or _concerns_groups(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
 
@@ -269,8 +271,12 @@ class Triggers:
         self._enqueue_orphans(self._caches.reservations.items())
         for reservation in self._caches.reservations.items():
             ref = reservation.spec.workload_ref
-            if (ref.api_group, ref.kind) in self._caches.kinds.states:
+            if (ref.api_group, ref.kind) in self._caches.kinds.states or self._below(reservation):
                 self._queues.claims(reserved_key(reservation))
+        for kind, informer in self._caches.workloads.items():
+            for meta in (workload.metadata for workload in informer.items()):
+                if meta.controller() is not None and any(_annotated(meta)):
+                    self._queues.workloads(WorkloadKey(*kind, meta.namespace, meta.name))
 
     def owner_known(self, pods: Iterable[PodKey]) -> None:
         """Go on with the chains of pods, one of whose owners has become known."""
@@ -356,6 +362,9 @@ class Triggers:
         self._seen.workload_changed(key)
         if _essence(change.old) == _essence(change.new):
             return
+        before, after = (it.metadata if it else ObjectMeta() for it in (change.old, change.new))
+        if _annotated(before) != _annotated(after):
+            self._enqueue_annotated_below(key.namespace)
         for workload in (change.old, change.new):
             self._enqueue_workload(key, workload)
             self._enqueue_group_of(key.namespace, workload)
@@ -379,6 +388,24 @@ class Triggers:
         injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
         if owned or injects or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
             self._queues.workloads(key)
+
+    def _enqueue_annotated_below(self, namespace: str) -> None:
+        """Add the annotated workloads that belong to other objects: those may decide now, or not
+        any more."""
+        for key, _ in self._caches.annotated_below(namespace) if self._leading else ():
+            self._queues.workloads(key)
+
+    def _enqueue_holders_below(self, claim: ClaimKey) -> None:
+        """Add the workloads with a hold of the claim that belong to other objects: the hold of such
+        an object may be in the list now."""
+        for reservation in self._caches.reservations_of(claim) if self._leading else ():
+            if self._below(reservation):
+                self._queues.workloads(workload_key(reservation))
+
+    def _below(self, reservation: ClaimReservation) -> bool:
+        """Whether the workload of the reservation belongs to another object."""
+        workload = self._caches.workload(workload_key(reservation))
+        return workload is not None and workload.metadata.controller() is not None
 
     def _replica_set(self, change: Change[ReplicaSet]) -> None:
         """A ReplicaSet may make pods for the claim of a Deployment that is gone."""
@@ -444,9 +471,21 @@ def _concerns_groups(old: ResourceClaim, new: ResourceClaim) -> bool:
     return lost or before != after
 
 
+def _annotated(meta: ObjectMeta) -> tuple[str | None, ...]:
+    """The annotations that decide whether those of objects below count."""
+    return tuple(map(meta.annotation, DECIDING))
+
+
 def _essence(workload: Workload | None) -> Any:
     """The parts of a workload that matter to reservations; its status changes with every pod."""
     if workload is None:
         return None
     meta, ours = workload.metadata, own_annotations(workload.metadata)
-    return meta.uid, meta.deleting, ours, template_of(workload), verdict_of(workload)
+    return (
+        meta.uid,
+        meta.deleting,
+        meta.controller(),
+        ours,
+        template_of(workload),
+        verdict_of(workload),
+    )

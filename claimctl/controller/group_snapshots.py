@@ -14,7 +14,7 @@ from claimctl.reservation.pod_groups.assess import GroupSnapshot
 from claimctl.reservation.pod_groups.lifecycle import GroupCase
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import PODGROUPS, WORKLOADS
 from claimctl.wire.workloads import ReplicaSet, Workload
 
@@ -82,6 +82,7 @@ class GroupSnapshots:
         )
 
     def _workloads(self, key: GroupKey) -> Iterator[Annotated]:
+        ancestry = self._know.ancestry
         for workload_key, workload in self._caches.workloads_in(key):
             api_group, kind, _, name = workload_key
             yield Annotated(
@@ -89,6 +90,7 @@ class GroupSnapshots:
                 api_version=WORKLOADS[api_group, kind].api_version,
                 workload=workload,
                 reservations=self._caches.reservations_for(workload_key),
+                authority=ancestry.who_decides(RESERVE_ANNOTATION, workload.metadata),
             )
 
     def _owners(self, group: PodGroup) -> Iterator[Workload | None]:

@@ -4,20 +4,29 @@ A kind is followed while the cluster serves it and the controller may read it. K
 itself are followed only while a ClaimReservation or a WorkloadKind names them. The follower looks
 again when a watch reconnects, when a WorkloadKind changes, when a ClaimReservation names a new
 kind, and when a pod with a claim is owned by a kind that was not served. It polls only while a
-ClaimReservation names a kind that cannot be read.
+ClaimReservation names a kind that cannot be read, and, with one question a kind, while it lacks the
+right to read a kind that is served: nothing else tells that somebody has granted the right.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 
 import structlog
 
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.caches.kinds import VERBS, KindState, rules_by_kind, state_of, unserved
+from claimctl.controller.caches.kinds import (
+    VERBS,
+    KindState,
+    forbidden_verbs,
+    rules_by_kind,
+    state_of,
+    unserved,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, KubeError, NotFound
@@ -29,15 +38,18 @@ from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.meta import Condition, renewed
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS
+from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindStatus
+from claimctl.wire.workloads import CustomWorkload
 
 log = structlog.get_logger(__name__)
 
 PAUSE = 1.0
 """Seconds to wait before a look, so that several changes cause one."""
 RETRY = 30.0
+RIGHTS = 10.0
+"""Seconds between two questions whether a missing right is there now."""
 LOOKS = 3
 """How often to look for a kind that owns pods: discovery tells of a new kind some seconds late."""
 
@@ -104,7 +116,34 @@ class KindFollower:
             unread = any(self._looks_left.values()) or any(
                 self._caches.kinds.problem(kind) for kind in self._reserved()
             )
-            await wait_for(self._wake, RETRY if unread else None)
+            await self._rest(RETRY if unread else inf)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait for a change, for a right that was missing, and for at most so many seconds."""
+        left = seconds
+        while not self._wake.is_set() and left > 0:
+            forbidden = self._forbidden_kinds()
+            pause = min(left, RIGHTS if forbidden else inf)
+            await wait_for(self._wake, None if pause == inf else pause)
+            left -= pause
+            if not self._wake.is_set() and await self._is_any_granted(forbidden):
+                return
+
+    def _forbidden_kinds(self) -> list[Resource[CustomWorkload]]:
+        """The kinds that the cluster serves and that this controller may not read."""
+        states = self._caches.kinds.states.values()
+        return [state.resource for state in states if state.resource and state.forbidden]
+
+    async def _is_any_granted(self, kinds: Iterable[Resource[CustomWorkload]]) -> bool:
+        try:
+            for kind in kinds:
+                async for _ in forbidden_verbs(self._client, kind, VERBS):
+                    break
+                else:
+                    return True
+        except KubeError as error:
+            log.info("cannot ask for rights", error=str(error))
+        return False
 
     async def look(self, tasks: Tasks) -> None:
         """Look once at every kind, and follow those that can be followed. Raises KubeError."""

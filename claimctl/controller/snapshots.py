@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import (
     BINDING_CONDITIONS,
@@ -21,6 +22,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
+from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
@@ -48,7 +50,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import HasMetadata, reaches
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -67,9 +69,11 @@ class Knowledge:
     clock: Clock
     rules: Rules
     chains: Chains = field(init=False)
+    ancestry: Ancestry = field(init=False)
 
     def __post_init__(self) -> None:
         self.chains = Chains(self.caches)
+        self.ancestry = Ancestry(self.caches, self.chains)
 
 
 class Snapshots:
@@ -212,10 +216,24 @@ class Snapshots:
             unused_age=memories.recorded.unused_age(reservation),
             since_use=memories.recorded.since_use(reservation),
             requests_met=memories.requests_met(reserved_key(reservation), meta),
+            above=self._above(reservation),
         )
         if meta.deleting:
             held = replace(held, withdrawn_age=memories.withdrawn_age(meta))
         return held
+
+    def _above(self, reservation: ClaimReservation) -> str:
+        """What is to be said of an object above the workload that owns the reservation."""
+        workload, owner = (
+            self._know.caches.workload(workload_key(reservation)),
+            reservation.metadata.controller(),
+        )
+        if workload is None or owner is None or owner.uid != workload.metadata.uid:
+            return ""
+        authority = self._know.ancestry.who_decides(RESERVE_ANNOTATION, workload.metadata)
+        text = describe_authority(authority, RESERVE_ANNOTATION)
+        goes = authority.standing is AnnotationStanding.ABOVE
+        return f"{text}; this hold goes when that one stands in the list" if goes else text
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name

@@ -2,19 +2,23 @@
 
 The annotation ``claimctl.io/reserve`` is ``*`` (every claim that the pod template names by
 resourceClaimName) or a comma-separated list of claim names. Each claim gets a ClaimReservation
-that the workload owns, unless a user has created one for the same workload and claim.
+that the workload owns, unless a user has created one for the same workload and claim. An annotation
+that an object above decides about makes none (``facts.ancestors``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
 
+from claimctl.reservation.facts.ancestors import OWN, AnnotationStanding, Authority
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.workloads import WorkloadPhase, named_claims, observe
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodTemplateSpec
 from claimctl.wire.reservations import (
@@ -71,6 +75,10 @@ class Annotated:
     reservations: tuple[ClaimReservation, ...] = ()
     by_pods: frozenset[str] | None = None
     """The claims that pods of the workload have named; None if its pod template says it."""
+    authority: Authority = OWN
+    """Whether the annotation of the workload counts."""
+    kept: frozenset[str] = frozenset()
+    """The claims that the workload holds on although an object above decides (``must_keep``)."""
 
     @property
     def meta(self) -> ObjectMeta:
@@ -111,8 +119,11 @@ class Annotated:
 
 def plan(annotated: Annotated) -> AnnotationPlan:
     """The reservations to create, update and delete; none if the workload is being deleted."""
-    if annotated.meta.deleting:
+    standing = annotated.authority.standing
+    if annotated.meta.deleting or standing is AnnotationStanding.OPEN:
         return AnnotationPlan()
+    if standing is AnnotationStanding.ABOVE:
+        return _left_to_ancestor(annotated)
     wanted, problems = _wanted_claims(annotated)
     spec, invalid_settings = _settings(annotated)
     owned = annotated.owned()
@@ -142,6 +153,45 @@ def plan(annotated: Annotated) -> AnnotationPlan:
     missing = (claim for claim in wanted if claim not in owned and not ended)
     create = tuple(_make(annotated, spec, claim) for claim in missing)
     return replace(changes, create=create, update=tuple(updates))
+
+
+def _left_to_ancestor(annotated: Annotated) -> AnnotationPlan:
+    """Give up what the annotation has made, apart from what has to be kept."""
+    made = (*annotated.owned().values(), *annotated.left_over())
+    given_up = (
+        reservation
+        for reservation in made
+        if reservation.spec.resource_claim_name not in annotated.kept
+        and not reservation.metadata.deleting
+    )
+    return AnnotationPlan(delete=tuple(sorted(given_up, key=lambda it: it.metadata.name)))
+
+
+def must_keep(
+    annotated: Annotated, claim: ResourceClaim, reservations: Iterable[ClaimReservation]
+) -> bool:
+    """Whether the workload's hold of a claim has to stay although an object above decides: that
+    object asks for the claim, and would lose its devices between the two holds.
+
+    Args:
+        reservations: all those of the claim.
+    """
+    ancestor = annotated.authority.ancestor
+    asked = ancestor.annotations.get(RESERVE_ANNOTATION) if ancestor is not None else None
+    if ancestor is None or asked is None or claim.status.allocation is None:
+        return False
+    name = claim.metadata.name
+    if asked.strip() != "*" and name not in {part.strip() for part in asked.split(",")}:
+        return False
+    listed = {entry.uid for entry in claim.status.reserved_for}
+    ref = WorkloadRef(api_group=ancestor.group, kind=ancestor.kind, name=ancestor.name)
+    is_asked_for = any(
+        reservation.spec.workload_ref == ref and not reservation.metadata.deleting
+        for reservation in reservations
+    )
+    # beside a PodGroup, or for a driver that wants one pod alone, neither hold is in the list
+    taken_over = ancestor.uid in listed or annotated.meta.uid not in listed
+    return not (is_asked_for and taken_over)
 
 
 def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:

@@ -63,6 +63,9 @@ class WorkloadKindSpec(Wire, frozen=True, kw_only=True):
     children: Annotated[tuple[ChildKind, ...], map_list("group", "kind", most=16)] = ()
     """The kinds between the workload and its pods. Before claimctl releases a claim of a workload
     that has ended or is gone, it looks whether objects of these kinds are left."""
+    copies_annotations: bool = False
+    """Whether the kind's controller copies the annotations of a workload to the objects that it
+    makes. Then claimctl ignores its annotations on all objects below the workload."""
     replaces_pods: bool = False
     """Whether the kind's controller makes a new pod for each of its pods that is deleted, and
     leaves the others alone: then 'claimctl reschedule' may move them."""

@@ -1,7 +1,9 @@
-"""JobSet and LeaderWorkerSet: their definitions, and controllers that act as the real ones do.
+"""JobSet, LeaderWorkerSet and RayJob: their definitions, and controllers that act as the real ones
+do.
 
 The definitions have the names, subresources and fields of the published ones (jobset.x-k8s.io
-v1alpha2, leaderworkerset.x-k8s.io v1). Pod templates keep every field unchecked.
+v1alpha2, leaderworkerset.x-k8s.io v1), or keep every field (ray.io v1). Pod templates keep every
+field unchecked.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", CustomWor
 LEADERS = Resource(
     "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", CustomWorkload
 )
+RAYJOBS = Resource("ray.io", "v1", "rayjobs", "RayJob", CustomWorkload)
+RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster", CustomWorkload)
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """The label of a JobSet's Jobs that says after how many restarts they were made."""
 _LOOK_SECONDS = 0.5
@@ -245,7 +249,8 @@ class JobSets(Operator):
 
 class LeaderWorkerSets(Operator):
     """Makes a StatefulSet of leaders, and for each leader a StatefulSet of its workers, which
-    belongs to the pod of the leader."""
+    belongs to the pod of the leader. It copies the annotations to all of them, and later keeps only
+    those of the leaders up to date."""
 
     resource = LEADERS
 
@@ -255,23 +260,51 @@ class LeaderWorkerSets(Operator):
         leader_template = template.get("leaderTemplate") or template["workerTemplate"]
         sets = (await self.stage.client.list(STATEFULSETS, NAMESPACE)).items
         named = {each.metadata.name: each for each in sets}
+        noted = workload.metadata.annotations or {}
         if (leaders := named.get(name)) is None:
-            body = _stateful_set(name, name, replicas, leader_template)
+            body = _stateful_set(name, name, replicas, leader_template, noted)
             await self.make(STATEFULSETS, body, workload, LEADERS)
             return
         if leaders.spec.replicas != replicas:
             await self.stage.patch(STATEFULSETS, name, {"spec": {"replicas": replicas}})
+        if (copied := leaders.metadata.annotations or {}) != noted:
+            change = dict.fromkeys(copied) | noted
+            await self.stage.patch(STATEFULSETS, name, {"metadata": {"annotations": change}})
         for pod in (await self.stage.client.list(PODS, NAMESPACE)).items:
             leader = pod.metadata.name
             if _is_under(pod, leaders) and not pod.metadata.deleting and leader not in named:
-                body = _stateful_set(leader, name, template["size"] - 1, template["workerTemplate"])
+                size, worker_template = template["size"] - 1, template["workerTemplate"]
+                body = _stateful_set(leader, name, size, worker_template, noted)
                 await self.make(STATEFULSETS, body, pod, PODS)
 
 
-def _stateful_set(name: str, group: str, replicas: int, template: Json) -> Json:
+class RayJobs(Operator):
+    """Makes the RayCluster of a RayJob, with a copy of its annotations, and the pod of its head."""
+
+    resource = RAYJOBS
+
+    async def act(self, workload: CustomWorkload) -> None:
+        name = workload.metadata.name
+        clusters = (await self.stage.client.list(RAYCLUSTERS, NAMESPACE)).items
+        mine = [each for each in clusters if _is_under(each, workload)]
+        if not mine:
+            meta = {"name": f"{name}-cluster", "annotations": workload.metadata.annotations or {}}
+            spec = _plain(workload.spec)["rayClusterSpec"]
+            await self.make(RAYCLUSTERS, {"metadata": meta, "spec": spec}, workload, RAYJOBS)
+        for cluster in mine:
+            head = {"name": f"{cluster.metadata.name}-head"}
+            template = _plain(cluster.spec)["headGroupSpec"]["template"]
+            pods = (await self.stage.client.list(PODS, NAMESPACE)).items
+            if not any(_is_under(pod, cluster) for pod in pods):
+                await self.make(PODS, {**template, "metadata": head}, cluster, RAYCLUSTERS)
+
+
+def _stateful_set(
+    name: str, group: str, replicas: int, template: Json, annotations: dict[str, str]
+) -> Json:
     labels = {"leaderworkerset.sigs.k8s.io/name": group, "set": name}
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": annotations},
         "spec": {
             "replicas": replicas,
             "serviceName": group,

@@ -32,7 +32,7 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WOR
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage
 from tests.e2e.kinds import begin, define, describe, forbid, gangs, make_job, make_pod
-from tests.e2e.operators import JOBSETS
+from tests.e2e.operators import JOBSETS, LEADERS, LeaderWorkerSets
 from tests.e2e.rights import grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(HOLD_136)
@@ -145,6 +145,30 @@ async def test_reserve_annotates_a_jobset_and_refuses_a_kind_without_a_rule(stag
     assert done.claims == ("slice",)
     with pytest.raises(UsageError, match="'gong': no kind of workload with a rule"):
         await annotate(session, Wanted("gong", "train"))
+
+
+async def test_explain_and_reserve_say_that_the_annotation_of_a_copy_does_not_count(
+    stage: Stage,
+) -> None:
+    await define(stage, LEADERS)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    template = {"spec": manifests.deployment()["spec"]["template"]["spec"]}
+    async with LeaderWorkerSets(stage).running():
+        group = {"size": 1, "workerTemplate": template}
+        await begin(stage, LEADERS, leaderWorkerTemplate=group)
+        await stage.until_running(1)
+        # no controller runs, so that the hold is still asked for
+        explanation = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+        (asker,) = explanation.asking
+        assert asker.line.startswith("LeaderWorkerSet train asks for a hold of it")
+        found = await explain_workload(stage.client, NAMESPACE, "StatefulSet", "train", stage.clock)
+        text = "LeaderWorkerSet train, to which it belongs, has it, too"
+        lines = explain_text.workload_lines(found)
+        assert any(text in line for line in lines)
+        assert not any("there is no ClaimReservation yet" in line for line in lines)
+        session = Session(stage.client, stage.clock, NAMESPACE, stage.connect())
+        with pytest.raises(UsageError, match="claimctl reserve leaderworkerset/train"):
+            await annotate(session, Wanted("StatefulSet", "train"))
 
 
 async def test_timeline_shows_who_held_the_claim_of_a_jobset(stage: Stage) -> None:

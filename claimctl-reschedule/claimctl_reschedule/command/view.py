@@ -70,8 +70,8 @@ def _row(move: PlannedMove) -> tuple[str, ...]:
 
 def helped(run: RescheduleRun) -> Table:
     rows = (
-        (each.pod.namespace, each.pod.name, each.strategy, each.result, each.detail)
-        for each in run.helped
+        (pod.pod.namespace, pod.pod.name, pod.strategy, pod.result, pod.detail)
+        for pod in run.helped
     )
     names = ("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL")
     return Table(columns=columns(*names), rows=tuple(rows))

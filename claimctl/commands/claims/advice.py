@@ -21,6 +21,10 @@ UNREADABLE = (
     "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
     "claimctl."
 )
+SEE_WHETHER = (
+    "claimctl makes it within 15 seconds, also after it was granted a right. If it does not, see "
+    "whether it is installed and runs: claimctl doctor"
+)
 AS_FAR_AS_READ = "What you may read shows nothing wrong."
 _REASONS = frozenset(Reason)
 _SUSPENDED = ('{"spec":{"suspend":true}}', '{"spec":{"runPolicy":{"suspend":true}}}')
@@ -55,7 +59,7 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     if explanation.orphan is not None:
         yield f"See what is to be done: claimctl doctor orphans -n {view.namespace}"
     elif any(not asker.fix for asker in explanation.asking):
-        yield "See whether claimctl is installed and runs: claimctl doctor"
+        yield SEE_WHETHER
     yield from _of_missing_workloads(explanation)
     reasons = list(_reasons(explanation))
     known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
@@ -209,9 +213,15 @@ def workload_advice(findings: WorkloadFindings) -> list[str]:
     lines += [to_create(findings.namespace, name) for name in findings.missing]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
-    if findings.annotation is not None and not findings.reservations and not findings.problems:
-        lines.append("See whether claimctl is installed and runs: claimctl doctor")
-    if findings.annotation is None and not findings.reservations and findings.claims:
+    asks = findings.annotation is not None and findings.counts
+    if asks and not findings.reservations and not findings.problems:
+        lines.append(SEE_WHETHER)
+    if (
+        findings.annotation is None
+        and findings.counts
+        and not findings.reservations
+        and findings.claims
+    ):
         command = (
             f"kubectl -n {findings.namespace} annotate {findings.name} 'claimctl.io/reserve=*'"
         )

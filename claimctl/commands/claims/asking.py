@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from claimctl.cli.kinds import KindReader
@@ -53,7 +53,8 @@ async def asking(
             annotated = Annotated(
                 ref, resource.api_version, judged(workload, rule), by_pods=frozenset(names)
             )
-        wanted = plan(annotated)
+        authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
+        wanted = plan(replace(annotated, authority=authority))
         if any(made.spec.resource_claim_name == meta.name for made in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
             asking.append(Asker(f"{kind} {name} {text} ({RESERVE_ANNOTATION})"))

@@ -367,6 +367,7 @@ class WorkloadExplanation(Document, frozen=True):
     wants: int
     pods: ConsumerCounts
     annotation: Annotated[str | None, says("the value of claimctl.io/reserve")]
+    above: Annotated[str, says("what an object above the workload has to do with the annotation")]
     problems: tuple[ReasonText, ...]
     reservations: Names
     claims: tuple[ShortClaim, ...]
@@ -385,6 +386,7 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         wants=workload.state.wants,
         pods=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
         annotation=workload.annotation,
+        above=workload.above,
         problems=tuple(
             ReasonText(reason=problem.reason, message=problem.note) for problem in workload.problems
         ),

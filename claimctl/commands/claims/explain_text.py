@@ -262,6 +262,10 @@ def _reservation_lines(findings: WorkloadFindings) -> Iterator[str]:
                 does = describe_retention(explanation, retention)
                 yield f"claim {explanation.view.name} by ClaimReservation {name} ({policy}): {does}"
     yield from (problem.note for problem in findings.problems)
+    if findings.above:
+        yield findings.above
+    if findings.above and not findings.counts:
+        return
     if not shown and not findings.problems and findings.annotation is not None:
         asks = f"claimctl.io/reserve: {findings.annotation!r}"
         yield f"{asks} asks for a hold, and there is no ClaimReservation yet"

@@ -21,6 +21,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.annotation import Annotated, Problem, plan
+from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
@@ -151,6 +152,10 @@ class WorkloadFindings:
     namespace: str
     state: WorkloadState
     annotation: str | None
+    above: str
+    """What an object above has to do with the annotation; '' if nothing."""
+    counts: bool
+    """Whether an annotation of the workload counts."""
     problems: tuple[Problem, ...]
     """What is wrong with its annotations."""
     reservations: tuple[ClaimReservation, ...]
@@ -203,9 +208,11 @@ async def explain_workload(
         known[claim] = await _with_claim(client, kinds, namespace, ClaimUse("", claim), clock)
     waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
     by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
-    annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
+    authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
+    asked = workload.metadata.annotation(RESERVE_ANNOTATION)
+    annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods, authority)
     problems = plan(annotated).problems
-    if not own and workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+    if not own and asked is not None:
         # why the controller last could not make what the annotation asks for
         events = await _warnings(client, workload.metadata)
         notes = [event.note for event in events if event.reason == Reason.LIMIT_EXCEEDED]
@@ -214,7 +221,9 @@ async def explain_workload(
         ref=ref,
         namespace=namespace,
         state=state,
-        annotation=workload.metadata.annotation(RESERVE_ANNOTATION),
+        annotation=asked,
+        above=describe_authority(authority, RESERVE_ANNOTATION) if asked is not None else "",
+        counts=authority.standing is not AnnotationStanding.ABOVE,
         problems=problems,
         reservations=own,
         consumers=pods,

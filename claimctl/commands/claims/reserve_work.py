@@ -18,6 +18,7 @@ from claimctl.commands.claims.explain_work import naming
 from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
 from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
+from claimctl.reservation.facts.ancestors import AnnotationStanding
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.workloads import WorkloadPhase, judged, observe
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
@@ -91,10 +92,19 @@ async def annotate(session: Session, wanted: Wanted) -> Reserving:
         return {"metadata": {"annotations": wanted.annotations}}
 
     async with naming(session.client, ref.kind, place, wanted.name):
+        meta = (await session.client.get(resource, wanted.name, place)).metadata
+        authority = await kinds.who_decides(RESERVE_ANNOTATION, meta)
+        if (
+            authority.standing is AnnotationStanding.ABOVE
+            and (above := authority.ancestor) is not None
+        ):
+            raise UsageError(
+                f"an annotation of {ref.kind} {wanted.name} does not count, because it belongs to "
+                f"{above}: claimctl reserve {above.kind.lower()}/{above.name} -n {place}"
+            )
         if rule is not None:
-            uid = (await session.client.get(resource, wanted.name, place)).metadata.uid
             pods = (await session.client.list(PODS, place, partial=True)).items
-            named = frozenset().union(*map(claim_names, await kinds.under(uid, pods)))
+            named = frozenset().union(*map(claim_names, await kinds.under(meta.uid, pods)))
         outcome = await change_object(session.client, resource, wanted.name, patch, place)
     if outcome is Changed.GONE:
         raise CommandFailed(f"{ref.kind} {place}/{wanted.name} not found")

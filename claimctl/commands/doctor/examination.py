@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from claimctl.cli.extensions import extensions
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
 from claimctl.commands.claims.whereabouts import Places
 from claimctl.commands.doctor.account import (
@@ -40,7 +41,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.releases import FROM_1_36
-from claimctl.wire.reservations import ClaimReservation, WorkloadRef
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import RECORDS
@@ -207,7 +208,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             *(scan.unreadable if scan else reserved.unreadable),
             *(unread for listing in every for unread in listing.unreadable),
         ),
-        annotations=_annotations(listed, reserved.items),
+        annotations=await _annotations(reader.client, listed, reserved.items),
         reservations=reserved.items,
         behind=await _behind(reader, clock, reserved.items),
         obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
@@ -234,16 +235,24 @@ async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
         return None
 
 
-def _annotations(
-    listed: Mapping[tuple[str, str], Listing[Any]], reservations: tuple[ClaimReservation, ...]
+async def _annotations(
+    client: Client,
+    listed: Mapping[tuple[str, str], Listing[Any]],
+    reservations: tuple[ClaimReservation, ...],
 ) -> tuple[Finding, ...]:
     findings: list[Finding] = []
+    kinds = KindReader(client)
     for (group, kind), resource in WORKLOADS.items():
         for workload in listed[group, resource.plural].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
             of_it = tuple(made for made in reservations if made.metadata.namespace == place)
-            wanted = plan(Annotated(ref, resource.api_version, workload, of_it))
+            annotated = Annotated(ref, resource.api_version, workload, of_it)
+            wanted = plan(annotated)
+            if wanted.problems:
+                # a copy is of no effect, whatever it says
+                authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
+                wanted = plan(replace(annotated, authority=authority))
             name = f"{kind.lower()}/{ref.name}"
             findings += [
                 Finding("annotations", problem.note, place, name) for problem in wanted.problems

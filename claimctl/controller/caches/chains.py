@@ -96,9 +96,10 @@ class Chains:
     def unknown(self, pod: Pod) -> OwnerReference | None:
         """The last controller of the pod whose own controller is not known; None if all are."""
         known = self.above(pod)
-        return known[-1] if known and not self._knows(known[-1], pod.metadata.namespace) else None
+        return known[-1] if known and not self.knows(known[-1], pod.metadata.namespace) else None
 
-    def _knows(self, reference: OwnerReference, namespace: str) -> bool:
+    def knows(self, reference: OwnerReference, namespace: str) -> bool:
+        """Whether the controller of an object is known, or that it has none."""
         cached = self._cached(reference, namespace)
         return cached is not None or owner_in(namespace, reference) in self._owners
 

@@ -28,7 +28,12 @@ from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    DowngradePlan,
+)
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -67,7 +72,10 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BY_NODE = "node"
+ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
+DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
+"""The annotations that an object may have by a copy."""
 
 
 class GroupCache:
@@ -150,7 +158,7 @@ class Caches:
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
-            kind: informer(resource, keep=slim_workload, indexes={BY_GROUP: _template_group})
+            kind: informer(resource, keep=slim_workload, indexes=_OF_WORKLOADS)
             for kind, resource in WORKLOADS.items()
         }
         self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: claims_of_group}))
@@ -161,7 +169,9 @@ class Caches:
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(
-            lambda resource, rule: informer(resource, keep=lambda workload: judged(workload, rule)),
+            lambda resource, rule: informer(
+                resource, keep=lambda workload: judged(workload, rule), indexes=_OF_WORKLOADS
+            ),
             self.workloads,
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
@@ -216,6 +226,12 @@ class Caches:
         for kind, informer in self.workloads.items():
             for workload in informer.by_index(BY_GROUP, group):
                 yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
+
+    def annotated_below(self, namespace: str) -> Iterator[tuple[WorkloadKey, Workload]]:
+        """The annotated workloads of a namespace that belong to other objects."""
+        for kind, informer in self.workloads.items():
+            for workload in informer.by_index(ANNOTATED_BELOW, namespace):
+                yield WorkloadKey(*kind, namespace, workload.metadata.name), workload
 
     def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
         """The claims that list a group of that name, whatever its UID."""
@@ -308,6 +324,15 @@ def _listed_groups(claim: ResourceClaim) -> Iterable[GroupKey]:
 def _template_group(workload: Workload) -> Iterable[GroupKey]:
     if name := template_of(workload).spec.group_name:
         yield GroupKey(workload.metadata.namespace, name)
+
+
+def _annotated_below(workload: Workload) -> Iterable[str]:
+    meta = workload.metadata
+    annotated = any(meta.annotation(name) is not None for name in DECIDING)
+    return (meta.namespace,) if annotated and meta.controller() is not None else ()
+
+
+_OF_WORKLOADS = {BY_GROUP: _template_group, ANNOTATED_BELOW: _annotated_below}
 
 
 def claims_of_group(group: PodGroup) -> tuple[ClaimKey, ...]:

@@ -33,6 +33,8 @@ class KindState:
     """Where the cluster serves the kind; None if it does not."""
     problem: str = ""
     """Why the state of its workloads is unknown, in one line; '' if it is known."""
+    forbidden: bool = False
+    """Whether the problem is that the client lacks a right."""
 
 
 class KindCache:
@@ -83,6 +85,13 @@ class KindCache:
             return f"{kind[1]} of {kind[0]} cannot be read: {informer.trouble}"
         return ""
 
+    def is_awaited(self, kind: Kind) -> bool:
+        """Whether the first list of the kind's workloads has not arrived, and nothing says that it
+        will not."""
+        informer = self._informers.get(kind)
+        refused = informer is not None and isinstance(informer.trouble, Forbidden | NotFound)
+        return informer is not None and not informer.synced and not refused
+
     def note_owner(self, kind: Kind) -> None:
         """Note that a pod has an owner of the kind: so the cluster serves it, or did so."""
         state = self.states.get(kind)
@@ -131,8 +140,9 @@ async def state_of(
         expected = f"{resource.plural}.{resource.group}"
         problem = f"{rule.source}: metadata.name has to be {expected}"
         return KindState(rule, resource, problem)
-    if missing := [verb async for verb in _forbidden(client, resource, verbs)]:
-        return KindState(rule, resource, problem=missing_right(resource, missing))
+    if missing := [verb async for verb in forbidden_verbs(client, resource, verbs)]:
+        problem = missing_right(resource, missing)
+        return KindState(rule, resource, problem=problem, forbidden=True)
     return KindState(rule, resource)
 
 
@@ -142,9 +152,10 @@ async def _default_rule(discovery: Discovery, resource: Resource[Any]) -> Rule:
     return Rule(resource.group, resource.kind, resource.plural, idle=idle, source="default")
 
 
-async def _forbidden(
+async def forbidden_verbs(
     client: Client, resource: Resource[Any], verbs: Iterable[str]
 ) -> AsyncIterator[str]:
+    """The verbs that the client is not allowed to use on the kind, in all namespaces."""
     for verb in verbs:
         try:
             allowed = await client.allowed(Right(verb, resource.group, resource.plural))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import structlog
 
+from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.events import version_of, warn
@@ -21,12 +23,26 @@ from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, is_orphan, plan
+from claimctl.reservation.annotation import (
+    Annotated,
+    AnnotationPlan,
+    Problem,
+    is_orphan,
+    must_keep,
+    plan,
+)
+from claimctl.reservation.facts.ancestors import AnnotationStanding
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
-from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationSpec,
+    WorkloadRef,
+)
 from claimctl.wire.resources import CLAIMRESERVATIONS, read_as
 from claimctl.wire.workloads import CustomWorkload, Workload
 
@@ -41,7 +57,8 @@ MOST_WRITES = 20
 NEXT_TURN = After(0.05)
 """The outcome when writes are left; after it, a watch shows those of this turn."""
 UNREAD_KIND = 5.0
-"""Seconds until a workload whose kind cannot be read is looked at again, in the cache."""
+"""Seconds until a workload whose kind cannot be read, or an object above which is not known yet, is
+looked at again, in the cache."""
 
 Step = tuple[ObjectMeta, ObjectMeta | None, Callable[[], Awaitable[bool]]]
 """The object, its version in the cache, and the write, which gives False if another client has
@@ -68,6 +85,7 @@ class WorkloadReconciler:
         self._freshness = freshness
         self._events = events
         self._injector = injector
+        self._ancestry = Ancestry(caches, climber.chains)
         self._unreadable = UnreadableObjects(caches)
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
@@ -90,7 +108,8 @@ class WorkloadReconciler:
         return await self._serve(key, workload)
 
     async def _serve(self, key: WorkloadKey, workload: Workload) -> Outcome:
-        """Give the workload the reservations that its annotation asks for."""
+        """Give the workload the reservations that its annotation asks for, if that counts."""
+        await self._ancestry.learn(self._client, workload.metadata)
         uid, by_pods = workload.metadata.uid, None
         if isinstance(workload, CustomWorkload):
             owner = OwnerKey(key.namespace, key.api_group, key.kind, key.name, uid)
@@ -101,18 +120,42 @@ class WorkloadReconciler:
             workload=workload,
             reservations=self._caches.reservations_for(key),
             by_pods=by_pods,
+            authority=self._ancestry.who_decides(RESERVE_ANNOTATION, workload.metadata),
         )
+        annotated = replace(annotated, kept=self._kept(annotated))
         wanted = plan(annotated)
         for problem in wanted.problems:
             warn(self._events, key, workload, problem, "Reserve")
         try:
             outcome = await self._carry_out(wanted)
-            if outcome == DONE and self._injector is not None:
-                return DONE if await self._injector.inject(key, workload) else SOON
-            return outcome
+            if outcome != DONE:
+                return outcome
+            if not await self._inject(key, workload):
+                return SOON
+            return (
+                After(UNREAD_KIND)
+                if annotated.authority.standing is AnnotationStanding.OPEN
+                else DONE
+            )
         except (Forbidden, Invalid) as error:
             warn(self._events, key, workload, refusal(error), "Reserve")
             raise
+
+    async def _inject(self, key: WorkloadKey, workload: Workload) -> bool:
+        """Change the pod template if the workload asks for it; False to try again."""
+        authority = self._ancestry.who_decides(POD_GROUP_ANNOTATION, workload.metadata)
+        counts = authority.standing in (AnnotationStanding.OWN, AnnotationStanding.UNREAD)
+        return self._injector is None or not counts or await self._injector.inject(key, workload)
+
+    def _kept(self, annotated: Annotated) -> frozenset[str]:
+        """The claims that the workload goes on to hold although an object above decides."""
+        keys = map(reserved_key, annotated.reservations)
+        return frozenset(
+            key.name
+            for key in keys
+            if (claim := self._caches.claims.get(key.name, key.namespace)) is not None
+            and must_keep(annotated, claim, self._caches.reservations_of(key))
+        )
 
     async def _clear_up(self, key: WorkloadKey) -> Outcome:
         """Delete the reservations of a workload that is gone once they hold nothing: after a

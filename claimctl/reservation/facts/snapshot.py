@@ -158,6 +158,9 @@ class Held:
     """The resource name of the workload's kind, as the cluster serves it; '' for a kind with a
     shipped rule, or if it is unknown."""
 
+    above: str = ""
+    """What is to be said of an object above the workload whose annotation made the reservation."""
+
     @property
     def resource(self) -> str:
         """The resource name of the workload's kind; '' if it is unknown."""

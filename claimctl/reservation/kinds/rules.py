@@ -15,6 +15,8 @@ from claimctl.reservation.kinds.expressions import ExpressionError, compiled, re
 from claimctl.reservation.kinds.subjects import Subject, Unfit, subject_of
 from claimctl.wire.workload_kinds import WorkloadKind
 
+_DIGITS = 18
+"""The most digits of a generation."""
 Kind = tuple[str, str]
 """API group and kind."""
 
@@ -31,6 +33,8 @@ class Rule:
     pods: str = ""
     children: tuple[Kind, ...] = ()
     """The kinds between a workload and its pods."""
+    copies_annotations: bool = False
+    """Whether the controller of the kind copies annotations to what it makes."""
     source: str = "shipped"
     """Where the rule is from, for people."""
 
@@ -74,6 +78,7 @@ def rule_of(document: WorkloadKind, source: str) -> Rule:
         ended=spec.ended,
         pods=spec.pods,
         children=tuple((child.group, child.kind) for child in spec.children),
+        copies_annotations=spec.copies_annotations,
         source=source,
     )
 
@@ -98,6 +103,9 @@ def judge(rule: Rule, document: bytes) -> Verdict:
 
 def _is_behind(subject: Mapping[str, Any]) -> bool:
     observed = subject["status"].get("observedGeneration") if _is_map(subject["status"]) else None
+    if isinstance(observed, str) and observed.isascii() and observed.isdigit():
+        # that of an Argo Rollout is a text
+        observed = int(observed[:_DIGITS])
     generation = subject["metadata"].get("generation", 0) if _is_map(subject["metadata"]) else 0
     return isinstance(observed, int) and isinstance(generation, int) and observed < generation
 

@@ -176,6 +176,8 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
             reason, message = why[0], f"{message}; {why[1]}"
         if snapshot.loss is not None and not snapshot.loss.after:
             message = f"{message}; {snapshot.loss.message}"
+        if retention.held.above:
+            message = f"{message}; {retention.held.above}"
         return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:

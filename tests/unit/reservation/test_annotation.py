@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.reservation.annotation import (
@@ -15,11 +19,14 @@ from claimctl.reservation.annotation import (
     Problem,
     is_object_name,
     is_orphan,
+    must_keep,
     plan,
     reservation_name,
 )
+from claimctl.reservation.facts.ancestors import Ancestor, AnnotationStanding, Authority
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
+from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim, ResourceClaimStatus
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodResourceClaim, PodSchedulingGroup, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -265,3 +272,89 @@ def test_names_fit_and_differ_by_incarnation() -> None:
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a.", "a..b", "a" * 254, "a/b"])
 def test_what_is_no_object_name(name: str) -> None:
     assert not is_object_name(name)
+
+
+ABOVE = Ancestor("lws.example", "Leaders", "serve", "u-leaders", {RESERVE_ANNOTATION: "*"}, True)
+ABOVE_REF = WorkloadRef(api_group=ABOVE.group, kind=ABOVE.kind, name=ABOVE.name)
+TAKEN = ClaimReservation(
+    metadata=ObjectMeta(name="taken", namespace=NAMESPACE),
+    spec=ClaimReservationSpec(resource_claim_name="a", workload_ref=ABOVE_REF),
+)
+LEAVING = replace(TAKEN, metadata=replace(TAKEN.metadata, deletion_timestamp=NOW))
+
+
+def below(
+    value: str | None = "*", standing: AnnotationStanding = AnnotationStanding.ABOVE
+) -> Annotated:
+    """An annotated workload with a reservation of claim a, under an object."""
+    notes = {} if value is None else {RESERVE_ANNOTATION: value}
+    ancestor = dataclasses.replace(ABOVE, annotations=notes)
+    return Annotated(
+        REF,
+        "apps/v1",
+        deployment("*", "a"),
+        (made("a"),),
+        authority=Authority(standing, ancestor if standing is AnnotationStanding.ABOVE else None),
+    )
+
+
+def listing(*uids: str, allocated: bool = True) -> ResourceClaim:
+    allocation = AllocationResult() if allocated else None
+    entries = tuple(Reference(uid=uid) for uid in uids)
+    return ResourceClaim(
+        metadata=ManagedObjectMeta(name="a", namespace=NAMESPACE),
+        status=ResourceClaimStatus(allocation=allocation, reserved_for=entries),
+    )
+
+
+def test_a_copied_annotation_makes_nothing_and_gives_up_what_it_made() -> None:
+    wanted = plan(below())
+    assert (wanted.create, wanted.update, wanted.problems) == ((), (), ())
+    assert wanted.delete == (made("a"),)
+    assert plan(dataclasses.replace(below(), kept=frozenset("a"))) == AnnotationPlan()
+    without = dataclasses.replace(below(), reservations=())
+    assert plan(without) == AnnotationPlan()
+
+
+def test_while_an_object_above_is_not_known_nothing_changes() -> None:
+    undecided = below(standing=AnnotationStanding.OPEN)
+    assert plan(undecided) == AnnotationPlan()
+    assert plan(dataclasses.replace(undecided, reservations=())) == AnnotationPlan()
+
+
+@pytest.mark.parametrize(
+    ("value", "claim", "reservations", "kept"),
+    [
+        # the hold of the object above stands in the list
+        ("*", listing("uid-train", "u-leaders"), [TAKEN], False),
+        ("b, a", listing("uid-train", "u-leaders"), [TAKEN], False),
+        # not yet; or its reservation is missing, or about to go
+        ("*", listing("uid-train"), [TAKEN], True),
+        ("*", listing("uid-train"), [], True),
+        ("*", listing("uid-train", "u-leaders"), [], True),
+        ("*", listing("uid-train", "u-leaders"), [LEAVING], True),
+        # beside a PodGroup neither is listed
+        ("*", listing(), [TAKEN], False),
+        # the object above does not ask for the claim, or not any more
+        ("b", listing("uid-train"), [], False),
+        (None, listing("uid-train"), [], False),
+        # there is nothing to lose
+        ("*", listing("uid-train", allocated=False), [], False),
+    ],
+)
+def test_a_hold_stays_until_the_one_above_stands(
+    value: str | None, claim: ResourceClaim, reservations: list[ClaimReservation], kept: bool
+) -> None:
+    assert must_keep(below(value), claim, reservations) is kept
+
+
+@given(
+    st.lists(st.sampled_from(["uid-train", "u-leaders", "u-pod"]), unique=True),
+    st.lists(st.sampled_from([TAKEN, LEAVING, made("a")]), unique_by=id),
+)
+def test_a_listed_hold_of_an_allocated_claim_never_goes_before_another_stands(
+    uids: list[str], reservations: list[ClaimReservation]
+) -> None:
+    if not must_keep(below(), listing(*uids), reservations) and "uid-train" in uids:
+        assert "u-leaders" in uids
+        assert TAKEN in reservations

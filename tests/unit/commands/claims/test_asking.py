@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.commands.claims.advice import advice
+from claimctl.commands.claims.advice import SEE_WHETHER, advice
 from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.claim_server import NAMESPACE, Server
@@ -26,7 +26,7 @@ async def test_an_annotation_without_a_reservation_is_told() -> None:
         "(claimctl.io/reserve)",
     ]
     assert f"  {told.asking[0].line}" in claim_lines(told)
-    assert advice(told) == ("See whether claimctl is installed and runs: claimctl doctor",)
+    assert advice(told) == (SEE_WHETHER,)
 
 
 async def test_an_annotation_that_no_claim_of_the_pods_matches_is_told() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.claims.advice import workload_advice
+from claimctl.commands.claims.advice import SEE_WHETHER, workload_advice
 from claimctl.commands.claims.documents import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.explain_text import (
     pod_lines,
@@ -208,7 +208,7 @@ async def test_an_annotation_that_nothing_acts_on_is_told() -> None:
     server.claim("slice", server.deployment(annotations={"claimctl.io/reserve": "*"}))
     found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
     assert any("there is no ClaimReservation yet" in line for line in workload_lines(found))
-    assert workload_advice(found) == ["See whether claimctl is installed and runs: claimctl doctor"]
+    assert workload_advice(found) == [SEE_WHETHER]
 
 
 async def test_a_workload_whose_reservation_a_limit_refuses_shows_what_is_allowed() -> None:

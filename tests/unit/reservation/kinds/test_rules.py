@@ -86,11 +86,14 @@ def test_a_number_of_pods_that_is_none_is_unknown() -> None:
         assert said({"suspend": False, "pods": pods}, {"phase": ""}).pods is None
 
 
-def test_while_the_status_is_behind_only_expressions_over_the_spec_count() -> None:
-    behind = {"phase": "Done", "observedGeneration": 1}
+@pytest.mark.parametrize("observed", [1, "1"], ids=["number", "text of an Argo Rollout"])
+def test_while_the_status_is_behind_only_expressions_over_the_spec_count(observed: object) -> None:
+    behind = {"phase": "Done", "observedGeneration": observed}
     assert said({"suspend": True}, behind, generation=2) == Verdict(True, False, behind=True)
     assert said({"suspend": True}, behind, generation=1) == Verdict(True, True)
-    assert said({"suspend": True}, {"phase": "Done"}, generation=2) == Verdict(True, True)
+    for unknown in ({}, {"observedGeneration": "7d4f8b"}, {"observedGeneration": "9" * 9000}):
+        status = {"phase": "Done", **unknown}
+        assert said({"suspend": True}, status, generation=2) == Verdict(True, True)
 
 
 def test_without_expressions_a_workload_always_wants_pods() -> None:

@@ -23,6 +23,7 @@ def conditions(*true: str, false: str = "") -> dict[str, Any]:
 
 
 RUN = "runPolicy"
+STOPPED: dict[str, Any] = {"printableStatus": "Stopped"}
 CASES: list[tuple[str, str, Any, Any, tuple[bool, bool]]] = [
     # apps/v1, batch/v1: kubernetes/api of 1.36
     ("apps", "Deployment", {}, {}, WANTED),
@@ -85,7 +86,10 @@ CASES: list[tuple[str, str, Any, Any, tuple[bool, bool]]] = [
     ("argoproj.io", "Rollout", {"replicas": 3}, {"phase": "Degraded"}, WANTED),
     ("apps.kruise.io", "CloneSet", {"replicas": 0}, {}, IDLE),
     # kubevirt.io/v1: printableStatus
-    ("kubevirt.io", "VirtualMachine", {}, {"printableStatus": "Stopped"}, IDLE),
+    ("kubevirt.io", "VirtualMachine", {}, STOPPED, IDLE),
+    # the published definition makes a status without printableStatus Stopped
+    ("kubevirt.io", "VirtualMachine", {}, STOPPED | {"created": False}, IDLE),
+    ("kubevirt.io", "VirtualMachine", {}, STOPPED | {"created": True, "ready": True}, WANTED),
     ("kubevirt.io", "VirtualMachine", {}, {"printableStatus": "Stopping"}, WANTED),
     ("kubevirt.io", "VirtualMachine", {}, {"printableStatus": "Migrating"}, WANTED),
     ("kubevirt.io", "VirtualMachine", {}, {}, WANTED),
@@ -112,3 +116,9 @@ def test_every_shipped_rule_is_valid_and_has_a_case() -> None:
 def test_a_new_object_without_status_has_not_ended_and_is_no_problem(rule: Any) -> None:
     verdict = judge(rule, b'{"metadata": {"generation": 1}}')
     assert (verdict.ended, verdict.problem) == (False, "")
+
+
+def test_the_kinds_whose_controllers_copy_annotations() -> None:
+    """Read in Kubernetes 1.36, lws v0.8, kuberay v1.4 and argo-rollouts v1.8."""
+    copying = {rule.kind for rule in shipped_rules().values() if rule.copies_annotations}
+    assert copying == {"Deployment", "LeaderWorkerSet", "RayJob", "Rollout"}
