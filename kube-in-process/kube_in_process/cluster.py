@@ -223,9 +223,22 @@ class Cluster:
         """Delay the scheduler: for each pod, between its decision and its writes."""
         self._context.pauses = pauses
 
+    def join_unprepares(self, *, joins: bool = True) -> None:
+        """Give all kubelets a fault of those before 1.37 (kubernetes#140527), or take it away.
+
+        A pod that comes while its claim is being unprepared for the last other one starts at once,
+        and then its devices are unprepared.
+        """
+        self.kubelet.join_unprepares(joins=joins)
+
     def lose_node(self, node: str) -> None:
         """Cut a node off: its containers may go on running, and its kubelet reports nothing."""
         self.nodes.lose(node)
+
+    def switch_off_node(self, node: str) -> None:
+        """Switch a node off: its containers are gone, and nothing is heard of it."""
+        self.nodes.lose(node)
+        self.kubelet.die(node)
 
     def restore_node(self, node: str) -> None:
         """Connect a lost node again. Its containers and its kubelet went on running."""

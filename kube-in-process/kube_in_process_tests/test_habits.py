@@ -226,7 +226,7 @@ def test_what_a_driver_has_and_what_it_shows(name: str, has: list[str], shows: l
 )
 def test_a_taint_is_added_to_those_that_a_device_has(name: str, effect: str) -> None:
     old = {"key": "old", "effect": "None"}
-    devices = [{"name": "dev-0", "taints": [old]}, {"name": "dev-1"}]
+    devices: list[Object] = [{"name": "dev-0", "taints": [old]}, {"name": "dev-1"}]
     first, second = deciding.shows([habit(name)], devices, set())
     assert first["taints"][0] == old
     assert [each["effect"] for each in first["taints"]] == ["None", effect]

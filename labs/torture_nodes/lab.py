@@ -18,10 +18,10 @@ from pathlib import Path
 
 import yaml
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.device_witness import judge
 from kube_in_process.real.flags import Parser, number
 from kube_in_process.real.nodes import enclosure
 from kube_in_process.real.nodes.cluster import NodeCluster, running
-from kube_in_process.real.nodes.devices import judge
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.needs import find_tools
 from kube_in_process.real.servers.plane import Wanted

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kube_in_process.real.nodes.devices import ALLOCATED_TWICE, FOREVER, DeviceFault
+from kube_in_process.containers import FOREVER
+from kube_in_process.device_witness import OF_KUBERNETES, DeviceFault
 
 from labs import frame
 from labs.torture_nodes.killing import KINDS
@@ -54,8 +55,8 @@ class Tally:
 
     @property
     def lost(self) -> list[DeviceFault]:
-        """The faults that a claim's owner can prevent: not those of the scheduler alone."""
-        return [each for each in self.faults if each.rule != ALLOCATED_TWICE]
+        """The faults that a claim's owner can prevent: not those of Kubernetes alone."""
+        return [each for each in self.faults if each.rule not in OF_KUBERNETES]
 
 
 def report(options: Options, version: str, tally: Tally) -> list[str]:
@@ -72,7 +73,10 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
         "actions": _counted(tally.actions),
         "kills": _counted(tally.kills),
         "faults": _counted(Counter(each.rule for each in lost)),
-        "the scheduler's": f"{len(tally.faults) - len(lost)} {ALLOCATED_TWICE}",
+        **{
+            whose: f"{sum(each.rule == rule for each in tally.faults)} {rule}"
+            for rule, whose in OF_KUBERNETES.items()
+        },
         "longest": f"{longest}; {open_} not ended" if open_ else longest,
     }
     faults = [f"fault: {each}" for each in tally.faults]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.real.nodes.devices import DeviceFault
+from kube_in_process.device_witness import DeviceFault
 
 from labs.torture_nodes.lab import main, parser
 from labs.torture_nodes.report import Options, Tally, report
@@ -46,12 +46,14 @@ def test_the_report_counts_faults_and_names_the_longest() -> None:
         DeviceFault("DeallocatedInUse", "team/a", "node-0/dev-0", 1.0, 2.5),
         DeviceFault("PreparedTwice", "team/a and team/b", "node-0/dev-0", 2.0, 1.5),
         DeviceFault("AllocatedTwice", "team/c and team/d", "node-0/dev-1", 3.0, 9.0),
+        DeviceFault("RanUnprepared", "team/a in team/p", "node-0/dev-0", 4.0, 8.0),
     ]
     tally = Tally(claims=3, actions={"create": 3}, kills={"driver": 2}, faults=faults)
     text = "\n".join(report(options("--hold", "0", "--seed", "7"), "v1.36.2", tally))
     assert "the cluster alone, SEED=7 BUDGET=150" in text
     assert "2 (1 DeallocatedInUse, 1 PreparedTwice)" in text
     assert "1 AllocatedTwice" in text
+    assert "1 RanUnprepared" in text
     assert "2.5 s" in text
     assert "9.0 s" not in text.partition("fault:")[0]
     assert "fault: DeallocatedInUse: node-0/dev-0 of team/a, for 2.5 s" in text

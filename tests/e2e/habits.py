@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 from kube_in_process.components.drivers.driver import Driver
+from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import Habit, NotPlayed
 from kube_in_process.real.nodes.drivers import DriverProcess
 from kube_in_process.real.servers.driver import StandInDriver
@@ -32,8 +33,8 @@ class SiteDriver(Protocol):
         """Whether it has a habit of this name, on any node."""
         ...
 
-    def refusals(self) -> list[str]:
-        """The errors that it has answered, oldest first."""
+    def calls(self) -> list[Call]:
+        """The calls that it has answered, oldest first."""
         ...
 
     async def take_up(self, *habits: Habit | str) -> None:
@@ -78,8 +79,8 @@ class EmbeddedDriver:
     def has(self, habit: str) -> bool:
         return self._driver.has(habit)
 
-    def refusals(self) -> list[str]:
-        return [call.error for call in self._driver.calls if call.error]
+    def calls(self) -> list[Call]:
+        return list(self._driver.calls)
 
     async def take_up(self, *habits: Habit | str) -> None:
         self._driver.take_up(*habits)
@@ -115,8 +116,8 @@ class PlayedDriver:
     def prepared(self) -> list[tuple[str, str]]:
         return self._driver.prepared
 
-    def refusals(self) -> list[str]:
-        return list(self._driver.refusals)
+    def calls(self) -> list[Call]:
+        return list(self._driver.calls)
 
 
 class NodeDriver:
@@ -133,8 +134,8 @@ class NodeDriver:
     def has(self, habit: str) -> bool:
         return self._driver.has(habit)
 
-    def refusals(self) -> list[str]:
-        return [call.error for call in self._driver.calls() if call.error]
+    def calls(self) -> list[Call]:
+        return self._driver.calls()
 
     async def take_up(self, *habits: Habit | str) -> None:
         await self._played(lambda: self._driver.take_up(*habits))

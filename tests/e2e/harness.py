@@ -8,7 +8,7 @@ plane, in real time (see ``real_cluster``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -17,6 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kube_in_process.cluster import Cluster
+from kube_in_process.device_witness import DEALLOCATED_IN_USE, judge_cluster
 from kube_in_process.habits.habit import PREPARE
 from kube_in_process.options import ClusterOptions, Preset
 
@@ -312,7 +313,7 @@ async def embedded_stage(options: ClusterOptions) -> AsyncIterator[Stage]:
         )
         async with stage.controllers():
             yield stage
-        judge(cluster)
+        judge(cluster, site.excused)
 
 
 @asynccontextmanager
@@ -353,10 +354,13 @@ _DEFINITIONS = Resource(
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
 
 
-def judge(cluster: Cluster) -> None:
-    """Fail if the witness found a violation or an emulated component broke.
+def judge(cluster: Cluster, excused: Collection[str] = ()) -> None:
+    """Fail if a witness found a violation or an emulated component broke.
 
     A driver that has refused a prepare may be taken for one that wants one pod.
+
+    Args:
+        excused: the rules of the witness of devices that the scenario breaks on purpose.
     """
     late = frozenset(
         name
@@ -367,6 +371,10 @@ def judge(cluster: Cluster) -> None:
     users = frozenset({CONTROLLER_USER})
     findings = accused(cluster.history(), users, one_pod_drivers=late)
     assert not findings, findings
+    # of deallocations the other witness judges, which knows when a lost node is given up
+    excused = {*excused, DEALLOCATED_IN_USE}
+    faults = [each for each in judge_cluster(cluster) if each.rule not in excused]
+    assert not faults, "\n".join(map(str, faults))
     assert cluster.failures == []
 
 

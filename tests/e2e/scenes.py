@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube_in_process.habits.presence import Slow
+
 from claimctl.kube.client import Client
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
+
+_SLOW = Slow(prepare_seconds=0.0, unprepare_seconds=6.0)
+"""So that another pod comes while the driver unprepares."""
 
 
 async def hold_for_deployment(stage: Stage, replicas: int = 1, **annotations: str) -> None:
@@ -53,6 +58,19 @@ def pod_on(node: str, name: str = "other", claim: str = "slice") -> dict[str, An
     spec = manifests.deployment(claim=claim)["spec"]["template"]["spec"]
     there = {"nodeSelector": {"kubernetes.io/hostname": node}}
     return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {**spec, **there}}
+
+
+async def come_while_unprepared(stage: Stage) -> None:
+    """Hold a claim; a pod comes while its devices are unprepared for the last one, and runs on."""
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    await stage.site.driver.take_up(_SLOW)
+    (old,) = await stage.running()
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.clock.sleep(_SLOW.unprepare_seconds / 3)
+    await stage.create(PODS, pod_on(old.spec.node_name, "late"))
+    await stage.until_running(1)
+    await stage.clock.sleep(_SLOW.unprepare_seconds + 3)
 
 
 def with_claim(body: dict[str, Any], claim: str) -> dict[str, Any]:

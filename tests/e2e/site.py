@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from kube_in_process.cluster import Cluster
+from kube_in_process.device_witness import judge_cluster
 from kube_in_process.options import Preset
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.requests import Fault
@@ -40,6 +41,8 @@ class Site(Protocol):
     """Settings that a controller needs here in addition to the scenario's."""
     patience: float
     """Factor by which everything may take longer than on an embedded cluster."""
+    excused: set[str]
+    """The rules of the witness of devices that the scenario breaks on purpose."""
 
     @property
     def dialect(self) -> Preset:
@@ -124,6 +127,10 @@ class Site(Protocol):
         """Every write to the scenario's objects after a revision, oldest first."""
         ...
 
+    async def device_faults(self) -> Sequence[Any]:
+        """What the witness of devices has found, and what else nodes must not do."""
+        ...
+
 
 def accused(
     history: Iterable[Revision],
@@ -147,6 +154,7 @@ class EmbeddedSite:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.settings: dict[str, Any] = {}
+        self.excused: set[str] = set()
         self.dialect = cluster.options.preset
         self._backup = 0
         self._looked = 0
@@ -195,7 +203,7 @@ class EmbeddedSite:
         self._cluster.lose_node(node)
 
     async def switch_off(self, node: str) -> None:
-        self._cluster.lose_node(node)
+        self._cluster.switch_off_node(node)
 
     async def reboot(self, node: str) -> None:
         self._cluster.reboot_node(node)
@@ -230,3 +238,6 @@ class EmbeddedSite:
 
     async def history(self, since: int = 0) -> Iterable[Revision]:
         return self._cluster.history(since)
+
+    async def device_faults(self) -> Sequence[Any]:
+        return judge_cluster(self._cluster)

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.containers import FOREVER
+from kube_in_process.device_witness import OF_KUBERNETES, judge, uses_of
+from kube_in_process.habits.call import Call
 from kube_in_process.real.nodes.cluster import NodeCluster
-from kube_in_process.real.nodes.devices import FOREVER, Call, judge, uses_of
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.pods import with_containers
@@ -112,7 +114,10 @@ class RealNodes:
 
     def violations(self, history: Sequence[Revision]) -> list[Violation]:
         found = []
-        for each in judge(self._driver.calls(), history):
+        deaths = {node.name: node.deaths for node in self.cluster.nodes}
+        for each in judge(self._driver.calls(), history, deaths):
+            if each.rule in OF_KUBERNETES:
+                continue
             namespace, _, claim = each.claim.partition("/")
             found.append(Violation(each.rule, 0, namespace, claim, (), str(each)))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kube_in_process.real.nodes.devices import Call
+from kube_in_process.habits.call import Call
 
 from claimctl.commands.timeline.model import Lane, Source, Timeline
 from claimctl_demo.story.machines import with_preparations
@@ -13,7 +13,7 @@ DEVICES = ("node-0/dev-0",)
 
 
 def call(kind: str, at: float, name: str = "team/slice", node: str = "node-0") -> Call:
-    return Call(kind, node, "uid", name, DEVICES, at, at)
+    return Call(kind, name, "uid", node, at, at, "", DEVICES)
 
 
 def at(seconds: float) -> datetime:

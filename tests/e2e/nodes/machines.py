@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
+from kube_in_process.device_witness import DeviceFault, judge
 from kube_in_process.real.nodes.cluster import Node, NodeCluster
-from kube_in_process.real.nodes.devices import FOREVER, Call, DeviceFault, judge, uses_of
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
@@ -32,8 +32,6 @@ class NodeMachines:
 
     cluster: NodeCluster
     driver: DriverProcess
-    _ended: list[Call] = field(default_factory=list)
-    """The ends of uses that no driver was asked for, because the node was switched off."""
 
     @property
     def played(self) -> NodeDriver:
@@ -56,14 +54,7 @@ class NodeMachines:
             server.resume()
 
     async def switch_off(self, node: str) -> None:
-        """Switch a node off for good: what was prepared there is not in use any more."""
         self.node(node).die()
-        now = time.time()
-        self._ended += [
-            Call("unprepare", node, use.claim, use.name, use.devices, now, now)
-            for use in uses_of(self.driver.calls())
-            if use.node == node and use.until == FOREVER
-        ]
 
     async def recover(self, node: str, *, rebooted: bool) -> None:
         found = self.node(node)
@@ -78,7 +69,8 @@ class NodeMachines:
         """What the witness of devices says. The calls have times of the clock on the wall."""
         shift = time.time() - asyncio.get_running_loop().time()
         history = [replace(each, at=each.at + shift) for each in await watched.since(0)]
-        return judge([*self.driver.calls(), *self._ended], history)
+        deaths = {node.name: node.deaths for node in self.cluster.nodes}
+        return judge(self.driver.calls(), history, deaths)
 
 
 @asynccontextmanager

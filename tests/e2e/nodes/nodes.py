@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_in_process.real.nodes.devices import Call, Use, uses_of
+from kube_in_process.device_witness import Use, uses_of
+from kube_in_process.habits.call import Call
 from kube_in_process.real.nodes.pods import DEAF
 from kube_in_process.storage.store import Revision
 
@@ -22,9 +23,9 @@ def machines(stage: Stage) -> NodeMachines:
     return stage.site.machines
 
 
-def calls(stage: Stage, kind: str = "") -> list[Call]:
-    """The calls that the driver has answered, of one kind or of both."""
-    return [each for each in machines(stage).driver.calls() if kind in ("", each.kind)]
+def calls(stage: Stage, verb: str = "") -> list[Call]:
+    """The calls that the driver has answered, of one verb or of both."""
+    return [each for each in machines(stage).driver.calls() if verb in ("", each.verb)]
 
 
 def uses(stage: Stage) -> list[Use]:

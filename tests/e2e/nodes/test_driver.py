@@ -128,4 +128,4 @@ async def test_a_driver_that_offers_other_devices_does_not_disturb_pods_that_run
     await stage.until(offered, "the driver offers them also when it is back")
     await stage.quiet(3)
     assert (await stage.claim()).status.allocation == before
-    assert [each.kind for each in calls(stage)] == ["prepare"]
+    assert [each.verb for each in calls(stage)] == ["prepare"]

@@ -35,7 +35,7 @@ async def test_a_kubelet_that_is_killed_and_started_again_prepares_nothing_anew(
     await machines(stage).recover(node.name, rebooted=False)
     await stage.quiet(5)
     assert node.containerd.running() == containers
-    assert [each.kind for each in calls(stage)] == ["prepare"]
+    assert [each.verb for each in calls(stage)] == ["prepare"]
     await stage.delete(DEPLOYMENTS, "train")
     await stage.until_released(within=90)
 
@@ -127,7 +127,7 @@ async def test_pods_of_a_group_run_on_where_the_gate_goes_off_and_new_ones_are_r
     try:
         await stage.quiet(5)
         assert node.containerd.running() == containers
-        assert [each.kind for each in calls(stage)] == ["prepare"]
+        assert [each.verb for each in calls(stage)] == ["prepare"]
         await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
 
         async def refused() -> bool:

@@ -135,7 +135,7 @@ async def test_a_rollout_with_a_surge_keeps_the_device_of_a_driver_that_wants_on
         await roll_out(stage, number)
         assert await given(stage) == before
     await unhindered(stage, "rollout with a surge")
-    assert [call.kind for call in calls(stage)] == ["prepare"]
+    assert [call.verb for call in calls(stage)] == ["prepare"]
 
 
 async def hold_unknown(stage: Stage) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
 
 from kube_in_process.components.drivers.slices import Slices
 from kube_in_process.components.objects import name, namespace, uid
 from kube_in_process.components.pods import allocation_of
 from kube_in_process.habits import deciding
+from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import (
     PREPARE,
     UNPREPARE,
@@ -34,29 +34,6 @@ WITHDRAWN_AFTER = 30.0
 
 Answer = Generator[float, None, str]
 """A call: it yields seconds to wait for, and returns the error, or ''."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a kubelet that a driver has answered.
-
-    Args:
-        verb: 'prepare' (NodePrepareResources) or 'unprepare' (NodeUnprepareResources).
-        claim: namespace/name.
-        uid: the UID of the claim.
-        node: the node of the kubelet.
-        asked: when the kubelet called, in seconds of the cluster's clock.
-        time: when the driver answered.
-        error: the text of the refusal, or ''.
-    """
-
-    verb: str
-    claim: str
-    uid: str
-    node: str
-    asked: float
-    time: float
-    error: str = ""
 
 
 class Driver:
@@ -296,7 +273,22 @@ class Driver:
         if seconds > 0:
             yield seconds
         answered = self._context.clock.monotonic()
-        self.calls.append(Call(verb, _shown(claim), uid(claim), node, asked, answered, error))
+        prepared = verb == PREPARE and not error
+        devices = [f"{x['pool']}/{x['device']}" for x in self._results(claim) if prepared]
+        version = int(claim["metadata"]["resourceVersion"]) if verb == PREPARE else 0
+        self.calls.append(
+            Call(
+                verb,
+                _shown(claim),
+                uid(claim),
+                node,
+                asked,
+                answered,
+                error,
+                tuple(devices),
+                version,
+            )
+        )
 
     def _note(self, claim: Object, node: str, reply: deciding.Reply) -> None:
         """Remember the claim as the reply says, and publish what follows from that."""

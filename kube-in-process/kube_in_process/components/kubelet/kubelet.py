@@ -110,6 +110,8 @@ class Kubelet(Component[Task]):
     def __init__(self, context: Context) -> None:
         self.lost: dict[str, None] = {}
         """Nodes that are cut off or have no kubelet: nobody starts, stops or reports anything."""
+        self.deaths: dict[str, list[float]] = {}
+        """By node: when it lost power, in seconds of the clock. Its containers were gone then."""
         self._restarts: dict[str, int] = {}
         self._waiting: dict[str, set[str]] = {}
         """By node: the pods (UIDs) whose resize waits for room."""
@@ -128,9 +130,17 @@ class Kubelet(Component[Task]):
         self.views["pods"].subscribe(self._pod_changed)
         self.views["nodes"].subscribe(self._node_changed)
 
+    def join_unprepares(self, *, joins: bool) -> None:
+        """Give the kubelets a fault (``DraManager.joins_unprepares``), or take it away."""
+        self._dra.joins_unprepares = joins
+
     def lose(self, node: str) -> None:
         """Cut the node off or end its kubelet: its containers run on, and nobody reports them."""
         self.lost[node] = None
+
+    def die(self, node: str) -> None:
+        """The node has no power: its containers are gone at once."""
+        self.deaths.setdefault(node, []).append(self.context.clock.monotonic())
 
     def recover(self, node: str) -> None:
         """Connect the node again. Its kubelet ran on, and hears now which pods are deleted."""
@@ -153,6 +163,7 @@ class Kubelet(Component[Task]):
         self.lost.pop(node, None)
         if rebooted:
             self._dra.boot(node)
+            self.die(node)
         found_after = self._rng.uniform(0, RECONCILE)
         for gone, vanished in self._vanished_on(node):
             vanished.is_known = False

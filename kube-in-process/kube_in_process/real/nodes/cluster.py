@@ -35,6 +35,8 @@ class Node:
     containerd: Containerd
     kubelet: Kubelet
     boots: int = 0
+    deaths: list[float] = field(default_factory=list)
+    """When it lost power, in seconds since 1970."""
 
     def is_up(self) -> bool:
         return self.kubelet.server.running
@@ -56,6 +58,7 @@ class Node:
         """Lose power: kubelet and containers are gone at once."""
         self.kubelet.server.kill()
         self.containerd.kill_all()
+        self.deaths.append(time.time())
 
     def boot(self) -> None:
         """Start a node that has died, under a new boot ID."""

@@ -147,9 +147,9 @@ class Driver:
             print(f"{node.name} refuses the driver: {asked.error}", flush=True)
         return message(REGISTRATION, "RegistrationStatusResponse")()
 
-    def _each(self, node: Node, kind: str, asked: Any) -> Any:
+    def _each(self, node: Node, verb: str, asked: Any) -> Any:
         """Answer a call for each of its claims, and note it."""
-        answer = message(DRA, f"Node{kind.capitalize()}ResourcesResponse")()
+        answer = message(DRA, f"Node{verb.capitalize()}ResourcesResponse")()
         for claim in asked.claims:
             began = time.time()
             # a kubelet may ask to unprepare while it still waits for the answer to a prepare
@@ -157,7 +157,7 @@ class Driver:
                 named = (claim.namespace, claim.name, claim.uid)
                 error, version = "", 0
                 devices: list[dict[str, Any]] = []
-                if kind == PREPARE:
+                if verb == PREPARE:
                     error, version, devices = self._answers.prepare(node, *named)
                 else:
                     error = self._answers.unprepare(node, *named)
@@ -168,14 +168,14 @@ class Driver:
                 names = [f"{each['pool_name']}/{each['device_name']}" for each in devices]
                 self._write(
                     {
-                        "kind": kind,
+                        "verb": verb,
+                        "claim": f"{claim.namespace}/{claim.name}",
+                        "uid": claim.uid,
                         "node": node.name,
-                        "claim": claim.uid,
-                        "name": f"{claim.namespace}/{claim.name}",
-                        "devices": names,
-                        "began": began,
-                        "ended": time.time(),
+                        "asked": began,
+                        "time": time.time(),
                         "error": error,
+                        "devices": names,
                         "version": version,
                     }
                 )

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.habits import deciding, registry
+from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import Habit, NotPlayed, Stage
 from kube_in_process.habits.presence import Away
-from kube_in_process.real.nodes.devices import Call
 from kube_in_process.real.servers.files import Files
 from kube_in_process.real.servers.process import Server
 from kube_in_process.real.servers.programs import CannotStart

@@ -16,6 +16,7 @@ from kube_in_process.components.kubelet.dra import drivers_of
 from kube_in_process.components.objects import name, namespace, uid
 from kube_in_process.components.pods import node_name
 from kube_in_process.habits import deciding, registry
+from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import PREPARE, UNPREPARE, Checkpointed, Habit, Situation, Stage
 from kube_in_process.habits.presence import Away
 from kube_in_process.real.client import Document, DocumentClient, Version
@@ -23,7 +24,7 @@ from kube_in_process.real.servers.nodes import Fleet
 
 
 @dataclass(slots=True)
-class Use:
+class ClaimInUse:
     """A claim on a node.
 
     Attributes:
@@ -41,14 +42,14 @@ class StandInDriver:
 
     Attributes:
         habits: what it does that a driver need not do; see ``take_up`` and ``drop``.
-        refusals: the errors that it has answered, oldest first.
+        calls: what stand-ins for kubelets have asked, oldest first.
     """
 
     client: DocumentClient
     fleet: Fleet
     habits: tuple[Habit, ...] = ()
-    refusals: list[str] = field(default_factory=list)
-    _uses: dict[tuple[str, str], Use] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    _uses: dict[tuple[str, str], ClaimInUse] = field(default_factory=dict)
     """By node and UID of the claim."""
     _checkpoints: defaultdict[str, dict[str, Checkpointed]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -145,7 +146,7 @@ class StandInDriver:
             error = self._asked(node, claim, PREPARE)
             if error:
                 return f"NodePrepareResources failed for ResourceClaim {name(claim)}: {error}"
-            self._uses[key] = Use(claim)
+            self._uses[key] = ClaimInUse(claim)
         use = self._uses[key]
         others = [each for each, created in use.pods.items() if created and each != uid(pod)]
         error = deciding.container_refusal(self._on(node), claim, uid(pod), others)
@@ -177,8 +178,9 @@ class StandInDriver:
         known.pop(uid(claim), None)
         if reply.entry is not None:
             known[uid(claim)] = reply.entry
-        if reply.error:
-            self.refusals.append(reply.error)
+        shown = f"{namespace(claim)}/{name(claim)}"
+        now = time.time()
+        self.calls.append(Call(verb, shown, uid(claim), node, now, now, reply.error))
         return reply.error
 
     def _drives(self, claim: Document) -> bool:
