@@ -26,7 +26,7 @@ class Figures:
         forgotten: claims that the driver has set up and does not know any more.
         left: claims that are still allocated long after the end of the workload.
         waited: seconds until the pods ran, all waits together.
-        accused: what the witness says against claimctl.
+        accused: what the witnesses say against claimctl.
     """
 
     wanted: int = 0
