@@ -39,7 +39,11 @@ KNOWN_DRIVERS = Mutant(
     "is_for_one_pod(self.devices)",
 )
 FOUND_OUT = Mutant(
-    "suspect no driver", DRIVERS, "DriversSeen.observe", "self._refuse |= suspects", ""
+    "suspect no driver",
+    DRIVERS,
+    "DriversSeen.observe",
+    "since is None and beside_hold and alone",
+    "False",
 )
 DOUBT = Mutant(
     "keep a suspicion although the pod started soon",

@@ -91,13 +91,17 @@ class DriversSeen:
         return RETRY_SECONDS if suspects & self._doubtful else REFUSED_SECONDS
 
     def suspicion_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
-        """Seconds until a driver of the claim counts as refusing; None if no pod waits so."""
+        """Seconds until a driver of the claim counts as refusing; None if no pod waits so.
+
+        A pod that has waited for longer is not alone any more. Only an event changes that.
+        """
         waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
         since = min((at for at in waiting if at is not None), default=None)
         suspects = _drivers(claim) - self._start
         if since is None or suspects <= self._refuse:
             return None
-        return max(since + self._patience(suspects) - self._clock.monotonic(), 0.0)
+        left = since + self._patience(suspects) - self._clock.monotonic()
+        return left if left > 0 else None
 
     def recall(self, claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> None:
         """Note what an earlier controller saw, by the conditions that it wrote."""

@@ -67,6 +67,14 @@ def test_a_moment_shows_nothing() -> None:
     assert seen.drivers.suspicion_left(BESIDE, [unprepared()]) == 1.0
 
 
+def test_a_pod_that_is_joined_by_another_is_not_looked_at_again_and_again() -> None:
+    joined = claim(HOLD, pod_ref("a"), pod_ref("b"))
+    seen = Seen().see(unprepared()).see(unprepared(), joined, after=REFUSED_SECONDS)
+    assert seen.refusing == frozenset()
+    assert seen.drivers.suspicion_left(joined, [unprepared()]) is None
+    assert seen.see(unprepared()).refusing == DRIVER
+
+
 def test_nothing_is_shown_by_a_pod_that_is_not_alone_beside_a_hold() -> None:
     group = Reference(api_group="scheduling.k8s.io", resource="podgroups", name="g", uid="g")
     for listed in (
