@@ -24,7 +24,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: habits e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: habits e2e-nodes e2e-nodes-core torture-nodes reschedule-clusters switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -167,14 +167,8 @@ slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION
 switching: $(STAMP) ## switch PodGroups off and on again on a busy real 1.36 (CLAIMS=40 PODS=20 ORDER=naive SEED=)
 	$(BIN)/python -m labs switching $(call flags,VERSION CLAIMS PODS ORDER SEED KEEP) $(ARGS)
 
-moving: $(STAMP) ## measure where evicted pods with claims go on a real control plane (VERSION= EVICTIONS=4)
-	$(BIN)/python -m labs moving $(call flags,VERSION EVICTIONS) $(ARGS)
-
 reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the real run, a second run (SEED=0 COUNT=100)
 	$(BIN)/python -m labs reschedule-clusters $(call flags,SEED COUNT) $(ARGS)
-
-placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
-	$(BIN)/python -m labs placing $(call flags,VERSION GATES) $(ARGS)
 
 e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, VERSION=, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
 	$(OF_VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from bench.table import Line, Part, parts, table, tell
+from bench.table import BenchPart, Line, parts, table, tell
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     return run([(part, part.parser().parse_args([])) for part in known.values()])
 
 
-def run(chosen: Sequence[tuple[Part, argparse.Namespace]]) -> int:
+def run(chosen: Sequence[tuple[BenchPart, argparse.Namespace]]) -> int:
     """Measure the parts one after the other and print their lines."""
     lines: list[Line] = []
     left_out: list[str] = []
@@ -47,7 +47,7 @@ def run(chosen: Sequence[tuple[Part, argparse.Namespace]]) -> int:
     return 1 if failed else 2 if not lines else 0
 
 
-def _overview(known: dict[str, Part]) -> argparse.ArgumentParser:
+def _overview(known: dict[str, BenchPart]) -> argparse.ArgumentParser:
     listed = "\n".join(f"  {each.name:9} {each.what}" for each in known.values())
     return argparse.ArgumentParser(
         prog="python -m bench",

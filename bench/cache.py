@@ -17,7 +17,7 @@ from statistics import median
 
 from bench.contenders import LISTS, WATCHES
 from bench.pods import Load, serving
-from bench.table import Goal, Line, Part, at_least, at_most, register, tell
+from bench.table import BenchPart, Goal, Line, at_least, at_most, register, tell
 
 SLOW = "kr8s"
 """This contender takes more than a minute for 20,000 pods: one run, and fewer events."""
@@ -133,5 +133,5 @@ def _event_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", default=[], choices=sorted(WATCHES))
 
 
-register(Part("cache", "CPU and memory to have all pods of a cluster", _cache, _flags))
-register(Part("events", "CPU for the events of a watch", _events, _event_flags))
+register(BenchPart("cache", "CPU and memory to have all pods of a cluster", _cache, _flags))
+register(BenchPart("events", "CPU for the events of a watch", _events, _event_flags))

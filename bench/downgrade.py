@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.many_claims import Server, Size, serving
-from bench.table import Line, Part, at_least, at_most, register, tell
+from bench.many_claims import ClaimsServer, Size, serving
+from bench.table import BenchPart, Line, at_least, at_most, register, tell
 
 ROOT = Path(__file__).parents[1]
 PREPARE = (
@@ -52,7 +52,9 @@ class Cost:
         return self.requests / self.claims
 
 
-def run(server: Server, claims: int, arguments: Sequence[str], *, again: bool = False) -> Cost:
+def run(
+    server: ClaimsServer, claims: int, arguments: Sequence[str], *, again: bool = False
+) -> Cost:
     """Run a process of this interpreter to its end.
 
     Args:
@@ -118,7 +120,7 @@ def interrupted(size: Size, rate: float, kills: int) -> tuple[int, list[str]]:
     return actions, wrong
 
 
-def _kill(server: Server, arguments: Sequence[str], writes: int) -> None:
+def _kill(server: ClaimsServer, arguments: Sequence[str], writes: int) -> None:
     """Begin a run and kill it after so many writes."""
     before, process = server.writes(), _started(arguments)
     while server.writes() - before < writes:
@@ -193,4 +195,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loop", type=int, default=50, help="claims that the loop prepares")
 
 
-register(Part("downgrade", "downgrade-prepare with many claims and pods", _measure, _flags))
+register(BenchPart("downgrade", "downgrade-prepare with many claims and pods", _measure, _flags))

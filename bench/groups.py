@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 
 from kube_in_process.real.servers.following import Follower
 
-from bench.jobs import POD, Bench, claim, common_flags, deployment, made, play
-from bench.table import Line, Part, at_most, medians, register, tell
+from bench.jobs import POD, JobsBench, claim, common_flags, deployment, made, play
+from bench.table import BenchPart, Line, at_most, medians, register, tell
 from claimctl.wire.base import Object
 
 GROUP = ("scheduling.k8s.io/v1alpha2", "PodGroup")
@@ -42,7 +42,7 @@ class _Times:
         self.group.setdefault(group["metadata"]["namespace"], time.monotonic())
 
 
-async def _measure(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
+async def _measure(bench: JobsBench, options: argparse.Namespace) -> AsyncIterator[Line]:
     times = _Times()
     kinds = ((POD, times.see_pod), (GROUP, times.see_group))
     tasks = [asyncio.create_task(Follower(bench.transport, *kind).run()) for kind in kinds]
@@ -65,7 +65,7 @@ async def _measure(bench: Bench, options: argparse.Namespace) -> AsyncIterator[L
     )
 
 
-async def _round(bench: Bench, times: _Times, space: str, pods: int, *, before: bool) -> float:
+async def _round(bench: JobsBench, times: _Times, space: str, pods: int, *, before: bool) -> float:
     await bench.client.create(made("v1", "Namespace", space))
     await bench.client.create(claim(bench.fleet, space, NAME))
     if before:
@@ -105,4 +105,4 @@ def _part(options: argparse.Namespace) -> list[Line]:
     return play(options, _measure, claims=2 * options.rounds)
 
 
-register(Part("groups", "pods of a PodGroup, until all are bound", _part, _flags, real=True))
+register(BenchPart("groups", "pods of a PodGroup, until all are bound", _part, _flags, real=True))

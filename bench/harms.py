@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import Fleet
 
 from bench.jobs import RESERVE, claim, made
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 
 SPACE = "tenant"
 POD, DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")

@@ -1,7 +1,7 @@
 """Workloads with a claim each on a real control plane: what several parts of the table share.
 
 ``play`` starts the servers of ``KUBEBUILDER_ASSETS`` with a stand-in for kubelets and with the
-rights of claimctl. ``Bench`` makes Jobs, lets them end together, and notes when each thing
+rights of claimctl. ``JobsBench`` makes Jobs, lets them end together, and notes when each thing
 happened.
 """
 
@@ -43,7 +43,7 @@ LEASE = 25.0
 
 
 @dataclass
-class Seen:
+class JobsSeen:
     """When each thing was first seen, in seconds of the monotonic clock, by namespace and name."""
 
     running: dict[str, float] = field(default_factory=dict)
@@ -79,14 +79,14 @@ def _key(obj: Object, name: str = "") -> str:
 
 
 @dataclass
-class Bench:
+class JobsBench:
     """One cluster, with claimctl and the stand-in for kubelets."""
 
     plane: ControlPlane
     transport: HttpTransport
     fleet: Fleet
     controllers: Controllers
-    seen: Seen = field(default_factory=Seen)
+    seen: JobsSeen = field(default_factory=JobsSeen)
     client: DocumentClient = field(init=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +210,7 @@ def told(what: str, seconds: Sequence[float]) -> None:
     tell(f"{what:<48} {numbers}  ({len(seconds)} claims)")
 
 
-Script = Callable[[Bench, argparse.Namespace], AsyncIterator[Line]]
+Script = Callable[[JobsBench, argparse.Namespace], AsyncIterator[Line]]
 """What a part does with the cluster, once claimctl leads."""
 
 
@@ -238,7 +238,7 @@ async def _play(
     async with HttpTransport(load_connection(str(plane.files.kubeconfig()))) as transport:
         fleet = Fleet(plane.programs.version, count=NODES, devices=2 * (claims // NODES + 8))
         controllers = Controllers(plane.files, plane.directory, flags=tuple(options.flag))
-        bench = Bench(plane, transport, fleet, controllers)
+        bench = JobsBench(plane, transport, fleet, controllers)
         kubelets, joined = Kubelets(transport, fleet, pod_groups=options.gates), asyncio.Event()
         kinds = ((POD, bench.seen.pod), (JOB, bench.seen.job), (fleet.claims, bench.seen.claim))
         followers = [Follower(transport, *kind).run() for kind in kinds]

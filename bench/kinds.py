@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bench.many_claims import Size, serving
 from bench.scale import ROOT, Use, controller, until_held
-from bench.table import Line, Part, at_most, medians, register, tell
+from bench.table import BenchPart, Line, at_most, medians, register, tell
 
 JOBS = 4
 """Jobs of a JobSet, with one pod each."""
@@ -62,4 +62,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of rest")
 
 
-register(Part("kinds", "workloads of a kind with a rule", _kinds, _flags))
+register(BenchPart("kinds", "workloads of a kind with a rule", _kinds, _flags))

@@ -19,8 +19,8 @@ from pathlib import Path
 import yaml
 from kube_in_process.real.servers.plane import Wanted
 
-from bench.jobs import JOB, POD, Bench, claim, common_flags, deployment, job, made, play
-from bench.table import Line, Part, at_most, register, tell
+from bench.jobs import JOB, POD, JobsBench, claim, common_flags, deployment, job, made, play
+from bench.table import BenchPart, Line, at_most, register, tell
 from claimctl.wire.base import Object
 from labs.torture_real.controllers import USER
 
@@ -33,7 +33,7 @@ QUIET = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CountedRequest:
     """One request of claimctl."""
 
     verb: str
@@ -45,22 +45,22 @@ class Request:
         return self.resource == "events"
 
 
-def requests(log: Path, namespace: str) -> list[Request]:
+def requests(log: Path, namespace: str) -> list[CountedRequest]:
     """The requests of claimctl about objects of the namespace, in order."""
     return list(_requests(log.read_text().splitlines(), namespace))
 
 
-def _requests(lines: Iterable[str], namespace: str) -> Iterable[Request]:
+def _requests(lines: Iterable[str], namespace: str) -> Iterable[CountedRequest]:
     for entry in map(json.loads, lines):
         about = entry.get("objectRef", {})
         if about.get("namespace") == namespace and entry["user"]["username"] == USER:
             parts = (about["resource"], about.get("subresource"))
-            yield Request(
+            yield CountedRequest(
                 entry["verb"], "/".join(filter(None, parts)), entry["responseStatus"]["code"]
             )
 
 
-async def _lives(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
+async def _lives(bench: JobsBench, options: argparse.Namespace) -> AsyncIterator[Line]:
     for pods in options.pods:
         space = f"deployment-{pods}"
         await _live(bench, deployment(space, "train", pods), pods)
@@ -71,7 +71,7 @@ async def _lives(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Lin
         yield line
 
 
-async def _live(bench: Bench, workload: Object, pods: int) -> None:
+async def _live(bench: JobsBench, workload: Object, pods: int) -> None:
     """Let a workload come, run and go."""
     space, name = workload["metadata"]["namespace"], workload["metadata"]["name"]
     await bench.client.create(made("v1", "Namespace", space))
@@ -90,7 +90,7 @@ async def _live(bench: Bench, workload: Object, pods: int) -> None:
     await asyncio.sleep(QUIET)
 
 
-async def _until(bench: Bench, space: str, wanted: int) -> None:
+async def _until(bench: JobsBench, space: str, wanted: int) -> None:
     """Wait until so many pods run, and no other pod exists."""
     async with asyncio.timeout(300.0):
         while True:
@@ -101,7 +101,7 @@ async def _until(bench: Bench, space: str, wanted: int) -> None:
             await asyncio.sleep(0.2)
 
 
-async def _gone(bench: Bench, space: str) -> None:
+async def _gone(bench: JobsBench, space: str) -> None:
     """Wait until the reservation is gone."""
     async with asyncio.timeout(300.0):
         while True:
@@ -110,7 +110,7 @@ async def _gone(bench: Bench, space: str) -> None:
             await asyncio.sleep(0.2)
 
 
-def _lines(bench: Bench, what: str, made: list[Request]) -> list[Line]:
+def _lines(bench: JobsBench, what: str, made: list[CountedRequest]) -> list[Line]:
     for each, count in Counter(made).items():
         tell(f"{what}: {count:3} {each.verb} {each.resource} {each.code}")
     events = [each for each in made if each.event]
@@ -151,4 +151,4 @@ def _policy() -> Object:
     return {**head, "omitStages": ["RequestReceived", "ResponseStarted"], "rules": rules}
 
 
-register(Part("life", "requests of claimctl over the life of a claim", _part, _flags, True))
+register(BenchPart("life", "requests of claimctl over the life of a claim", _part, _flags, True))

@@ -69,7 +69,7 @@ class Counts:
     writes: int
 
 
-class Server:
+class ClaimsServer:
     """The parent's side of the server."""
 
     def __init__(self, kubeconfig: Path, pipe: Any) -> None:
@@ -112,7 +112,7 @@ class Server:
 
 
 @contextmanager
-def serving(size: Size) -> Iterator[Server]:
+def serving(size: Size) -> Iterator[ClaimsServer]:
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_main, args=(size, theirs), daemon=True)
@@ -122,7 +122,7 @@ def serving(size: Size) -> Iterator[Server]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "kubeconfig")
             write_kubeconfig(path, Access(url))
-            yield Server(path, mine)
+            yield ClaimsServer(path, mine)
     finally:
         process.terminate()
         process.join()

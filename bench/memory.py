@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from bench.table import Line, Part, at_most, register
+from bench.table import BenchPart, Line, at_most, register
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.kinds import KindState
 from claimctl.kube.client import Client
@@ -41,7 +41,7 @@ MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MemoryLoad:
     """What the server has: objects of each kind, the bytes of an annotation, the names of a pod,
     and the bytes that pass before all watches fall silent."""
 
@@ -52,7 +52,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FatAnswer:
     """See ``seams.Response``."""
 
     status: int
@@ -65,7 +65,7 @@ class Answer:
 class FatServer:
     """Makes the answers to lists and watches while they are read."""
 
-    load: Load
+    load: MemoryLoad
     sent: int = 0
     done: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all bytes have passed."""
@@ -75,7 +75,7 @@ class FatServer:
     ) -> Response:
         asked, plural = dict(query), path.rpartition("/")[2]
         chunks = self._changes(plural) if "watch" in asked else self._page(plural, asked)
-        return Answer(200, {}, self._sent(chunks, lasting="watch" in asked), _nothing)
+        return FatAnswer(200, {}, self._sent(chunks, lasting="watch" in asked), _nothing)
 
     async def _sent(self, chunks: Iterator[bytes], *, lasting: bool) -> AsyncIterator[bytes]:
         for chunk in chunks:
@@ -139,7 +139,7 @@ async def _nothing() -> None:
     """There is no connection to close."""
 
 
-async def passed(load: Load, listed: Callable[[], None]) -> Caches:
+async def passed(load: MemoryLoad, listed: Callable[[], None]) -> Caches:
     """Let all bytes pass caches, and return these; call ``listed`` when all lists are there."""
     server, clock = FatServer(load), LoopClock()
     caches = Caches(Client(server, clock, rng=Random(1)), clock, Random(1))
@@ -162,7 +162,7 @@ def resident(field: str = "VmRSS") -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _measured(load: Load, pipe: multiprocessing.connection.Connection) -> None:
+def _measured(load: MemoryLoad, pipe: multiprocessing.connection.Connection) -> None:
     configure(level=Level.ERROR)
     began = time.monotonic()
     start: list[float] = []
@@ -172,7 +172,7 @@ def _measured(load: Load, pipe: multiprocessing.connection.Connection) -> None:
 
 def _memory(options: argparse.Namespace) -> Iterator[Line]:
     total = int(options.gigabytes * 1_000 * MB)
-    load = Load(options.objects, options.size, options.names, total)
+    load = MemoryLoad(options.objects, options.size, options.names, total)
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_measured, args=(load, theirs), daemon=True)
@@ -194,4 +194,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gigabytes", type=float, default=4.0, help="lists and changes together")
 
 
-register(Part("memory", "memory of the caches while fat objects pass them", _memory, _flags))
+register(BenchPart("memory", "memory of the caches while fat objects pass them", _memory, _flags))

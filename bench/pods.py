@@ -140,12 +140,12 @@ def _serve(load: Load, tell: Connection) -> None:
         def log_message(self, format: str, *args: Any) -> None:
             """Nobody reads it."""
 
-    class Server(ThreadingHTTPServer):
+    class PodsServer(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A contender that has what it wanted goes away without a word."""
 
     identity = loopback_identity()
-    server = Server(("127.0.0.1", 0), Handler)
+    server = PodsServer(("127.0.0.1", 0), Handler)
     server.socket = identity.context.wrap_socket(server.socket, server_side=True)
     url = f"https://127.0.0.1:{server.server_address[1]}"
     tell.send(Access(url, "some-token", identity.certificate))

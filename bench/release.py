@@ -10,8 +10,8 @@ import argparse
 from collections.abc import AsyncIterator
 from statistics import median
 
-from bench.jobs import Bench, common_flags, p99, play, told
-from bench.table import Goal, Line, Part, at_most, register
+from bench.jobs import JobsBench, common_flags, p99, play, told
+from bench.table import BenchPart, Goal, Line, at_most, register
 
 SETTLE = 5.0
 """The default of --settle-seconds."""
@@ -20,7 +20,7 @@ _SETTLED_GOALS = {1: SETTLE + 1.0, 40: SETTLE + 2.0}
 
 
 async def _measure(
-    bench: Bench, space: str, count: int, *, held: bool, grouped: bool = False
+    bench: JobsBench, space: str, count: int, *, held: bool, grouped: bool = False
 ) -> list[float]:
     """The seconds from the end of each workload until its claim is free."""
     keys = await bench.begin(space, count, held=held, grouped=grouped)
@@ -30,7 +30,7 @@ async def _measure(
     return [bench.seen.free[key] - ended[key] for key in keys]
 
 
-async def _releases(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
+async def _releases(bench: JobsBench, options: argparse.Namespace) -> AsyncIterator[Line]:
     for count in options.counts:
         tries = options.tries if count == 1 else 1
         alone: list[float] = []
@@ -50,7 +50,7 @@ async def _releases(bench: Bench, options: argparse.Namespace) -> AsyncIterator[
 
 
 def _lines(
-    bench: Bench,
+    bench: JobsBench,
     options: argparse.Namespace,
     count: int,
     held: list[float],
@@ -91,4 +91,6 @@ def _part(options: argparse.Namespace) -> list[Line]:
     return play(options, _releases, claims=max(options.counts))
 
 
-register(Part("release", "from the end of workloads until claims are free", _part, _flags, True))
+register(
+    BenchPart("release", "from the end of workloads until claims are free", _part, _flags, True)
+)

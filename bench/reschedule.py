@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from bench.table import Line, Part, register, tell
+from bench.table import BenchPart, Line, register, tell
 
 PER_NODE, REPLICAS, DEVICES = 10, 20, 4
 """Pods of a node, pods of a workload, and devices of a node."""
@@ -333,7 +333,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=3)
 
 
-register(Part("reschedule", "CPU and memory of one plan, and how both grow", _measure, _flags))
+register(BenchPart("reschedule", "CPU and memory of one plan, and how both grow", _measure, _flags))
 
 if __name__ == "__main__":
     print(json.dumps(planned(int(sys.argv[1]), int(sys.argv[2]))))

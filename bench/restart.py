@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from statistics import median
 
-from bench.jobs import LEASE, Bench, common_flags, p99, play, told
-from bench.table import Line, Part, at_most, register
+from bench.jobs import LEASE, JobsBench, common_flags, p99, play, told
+from bench.table import BenchPart, Line, at_most, register
 
 RESTARTS = (
     "kill -9",
@@ -21,7 +21,7 @@ BEFORE_RESTART = 75.0
 """Seconds in which the leader notes a checkpoint. Without events it does so once a minute."""
 
 
-async def _restarts(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
+async def _restarts(bench: JobsBench, options: argparse.Namespace) -> AsyncIterator[Line]:
     """How long a release takes after the controller or the API server was restarted.
 
     The workloads end when the successor leads, so that the wait for the Lease does not count.
@@ -44,7 +44,7 @@ async def _restarts(bench: Bench, options: argparse.Namespace) -> AsyncIterator[
             yield Line(f"{name}, extra p99", extra, unit="s", goal=at_most(5), runs=len(seconds))
 
 
-async def _restart(what: str, bench: Bench) -> None:
+async def _restart(what: str, bench: JobsBench) -> None:
     controllers = bench.controllers
     old = next(iter(controllers.running))
     if "API server" in what:
@@ -73,4 +73,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     common_flags(parser)
 
 
-register(Part("restart", "releases after restarts of claimctl", _part, _flags, True))
+register(BenchPart("restart", "releases after restarts of claimctl", _part, _flags, True))

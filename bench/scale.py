@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import median
 from typing import IO
 
-from bench.many_claims import Server, Size, serving
-from bench.table import Goal, Line, Part, at_least, at_most, medians, register, tell
+from bench.many_claims import ClaimsServer, Size, serving
+from bench.table import BenchPart, Goal, Line, at_least, at_most, medians, register, tell
 
 ROOT = Path(__file__).parents[1]
 BEFORE = "72917d8"
@@ -43,11 +43,11 @@ class Use:
     memory: float
 
 
-class Ended(Exception):
+class ControllerEnded(Exception):
     """The controller ended by itself. The text is the last line of its log."""
 
 
-class Controller:
+class ControllerRun:
     """A controller process."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
@@ -58,7 +58,7 @@ class Controller:
         """CPU seconds and peak megabytes, by the kernel. Linux only."""
         if self._process.poll() is not None:
             self._log.seek(0)
-            raise Ended("".join(self._log.read().decode().splitlines()[-1:]))
+            raise ControllerEnded("".join(self._log.read().decode().splitlines()[-1:]))
         proc = Path(f"/proc/{self._process.pid}")
         fields = (proc / "stat").read_text().rpartition(")")[2].split()
         cpu = (int(fields[11]) + int(fields[12])) / TICKS
@@ -67,7 +67,7 @@ class Controller:
 
 
 @contextmanager
-def controller(server: Server, code: Path) -> Iterator[Controller]:
+def controller(server: ClaimsServer, code: Path) -> Iterator[ControllerRun]:
     """Run the controller of a source tree."""
     program = "import sys; from claimctl.cli.main import main; sys.exit(main())"
     flags = ["controller", "--kubeconfig", str(server.kubeconfig), "--bind-address", ""]
@@ -78,14 +78,14 @@ def controller(server: Server, code: Path) -> Iterator[Controller]:
             stderr=log,
         )
         try:
-            yield Controller(process, log)
+            yield ControllerRun(process, log)
         finally:
             process.terminate()
             process.wait()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HoldFigures:
     """What it took to hold all claims."""
 
     size: Size
@@ -93,17 +93,17 @@ class Held:
     writes: int
 
 
-def hold(size: Size, code: Path) -> Held:
+def hold(size: Size, code: Path) -> HoldFigures:
     """Let a controller hold all claims of a fresh server."""
     with serving(size) as server, controller(server, code) as process:
         seconds = until_held(server, process, size)
-        held = Held(size, process.used(), server.counts().writes)
+        held = HoldFigures(size, process.used(), server.counts().writes)
     text = f"{held.use.cpu:6.1f} CPU s, {held.use.memory:6.0f} MB, {held.writes} writes"
     tell(f"{size.claims} claims x {size.pods} pods: {text}, {seconds:.0f} s")
     return held
 
 
-def until_held(server: Server, process: Controller, size: Size) -> float:
+def until_held(server: ClaimsServer, process: ControllerRun, size: Size) -> float:
     """Seconds until all claims are held."""
     began = time.monotonic()
     while (found := server.counts()).held < size.claims:
@@ -127,11 +127,11 @@ def _extract(commit: str, folder: str) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class ScaleRound:
     """A controller with few claims and with many."""
 
-    few: Held
-    many: Held
+    few: HoldFigures
+    many: HoldFigures
 
     @property
     def slope(self) -> Use:
@@ -148,17 +148,17 @@ class Round:
         return Use(use.cpu + more * slope.cpu, use.memory + more * slope.memory)
 
 
-def _measured(options: argparse.Namespace) -> tuple[list[Round], list[Round]]:
+def _measured(options: argparse.Namespace) -> tuple[list[ScaleRound], list[ScaleRound]]:
     """The rounds of this tree and of the commit before, by turns: the machine has other work."""
     few, many = (Size(claims, options.pods) for claims in sorted(options.claims))
-    ours: list[Round] = []
-    theirs: list[Round] = []
+    ours: list[ScaleRound] = []
+    theirs: list[ScaleRound] = []
     with tempfile.TemporaryDirectory() as folder:
         before = _extract(options.before, folder) if options.before else None
         for _ in range(options.rounds):
-            ours.append(Round(hold(few, ROOT), hold(many, ROOT)))
+            ours.append(ScaleRound(hold(few, ROOT), hold(many, ROOT)))
             if before:
-                theirs.append(Round(hold(few, before), hold(many, before)))
+                theirs.append(ScaleRound(hold(few, before), hold(many, before)))
     return ours, theirs
 
 
@@ -167,7 +167,7 @@ def _scale(options: argparse.Namespace) -> Iterator[Line]:
     beside, size = f"claimctl at {options.before}", ours[0].many.size
 
     def line(
-        what: str, figure: Callable[[Round], float], unit: str = "", goal: Goal | None = None
+        what: str, figure: Callable[[ScaleRound], float], unit: str = "", goal: Goal | None = None
     ) -> Line:
         mine = [figure(each) for each in ours]
         if not theirs:
@@ -214,5 +214,5 @@ def _idle_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
 
 
-register(Part("scale", "the controller with many claims and pods", _scale, _flags))
-register(Part("idle", "the controller when nothing happens", _idle, _idle_flags))
+register(BenchPart("scale", "the controller with many claims and pods", _scale, _flags))
+register(BenchPart("idle", "the controller when nothing happens", _idle, _idle_flags))

@@ -32,7 +32,7 @@ from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
 from kube_in_process.real.servers.programs import Programs, find_programs
 
 from bench.jobs import limited, limits_flag
-from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
+from bench.table import ASSETS, BenchPart, Line, at_least, at_most, medians, register, tell
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
@@ -102,7 +102,7 @@ class Pods:
 
 
 @dataclass(slots=True)
-class Bench:
+class StartBench:
     """One control plane with what runs on it."""
 
     transport: Transport
@@ -229,7 +229,7 @@ def _meta(api: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]
 
 
 @asynccontextmanager
-async def _bench(plane: ControlPlane, limit: float) -> AsyncIterator[Bench]:
+async def _bench(plane: ControlPlane, limit: float) -> AsyncIterator[StartBench]:
     kubeconfig = plane.files.kubeconfig()
     async with HttpTransport(load_connection(str(kubeconfig))) as transport:
         client, seen = DocumentClient(transport, "bench"), Pods()
@@ -242,7 +242,7 @@ async def _bench(plane: ControlPlane, limit: float) -> AsyncIterator[Bench]:
             await _first(asyncio.create_task(joined.wait()), tasks)
             for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
                 await client.create(yaml.safe_load(path.read_text()))
-            yield Bench(transport, client, seen, fleet, Path(kubeconfig), limit)
+            yield StartBench(transport, client, seen, fleet, Path(kubeconfig), limit)
         finally:
             for task in tasks:
                 task.cancel()
@@ -353,4 +353,4 @@ def _part(options: argparse.Namespace) -> Iterator[Line]:
     yield from lines(".".join(map(str, programs.version)), measure(programs, options))
 
 
-register(Part("start", "pods that share a claim, until all run", _part, _flags, real=True))
+register(BenchPart("start", "pods that share a claim, until all run", _part, _flags, real=True))

@@ -98,7 +98,7 @@ def medians(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BenchPart:
     """Something that ``make bench`` measures.
 
     Attributes:
@@ -124,14 +124,14 @@ class Part:
         return parser
 
 
-_parts: dict[str, Part] = {}
+_parts: dict[str, BenchPart] = {}
 
 
-def register(part: Part) -> None:
+def register(part: BenchPart) -> None:
     _parts[part.name] = part
 
 
-def parts() -> dict[str, Part]:
+def parts() -> dict[str, BenchPart]:
     """All parts by name; imports the modules of this package."""
     for module in pkgutil.iter_modules(bench.__path__):
         if not module.name.startswith("__"):

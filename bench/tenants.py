@@ -26,12 +26,12 @@ from kube_in_process.real.servers.following import Follower
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import find_programs
 
 from bench.harms import ENDLESS, HARMS, LEAVES_NOTHING, REAL_ONLY, RESERVATION, SPACE, Tenant
 from bench.jobs import claim, deployment, made
-from bench.table import ASSETS, Line, Part, at_most, register, tell
+from bench.table import ASSETS, BenchPart, Line, at_most, register, tell
 from claimctl.kube.errors import KubeError
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
@@ -51,7 +51,7 @@ ALONE_SECONDS, AFTERWARDS_SECONDS = 10.0, 10.0
 
 
 @dataclass
-class Watched:
+class WatchedVictim:
     """The victim's claims and pods, and when each claim became held and free."""
 
     claims: dict[str, Object] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Victim:
 
     client: DocumentClient
     fleet: Fleet
-    watched: Watched = field(default_factory=Watched)
+    watched: WatchedVictim = field(default_factory=WatchedVictim)
     holds: list[float] = field(default_factory=list)
     releases: list[float] = field(default_factory=list)
     _lives: int = 0
@@ -183,7 +183,7 @@ class Pair:
             yield flag.rpartition(":")[2]
 
 
-def _resident(server: Server) -> float:
+def _resident(server: ServerProcess) -> float:
     """The resident memory of a process in MB; 0 if it has just ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
@@ -201,7 +201,7 @@ async def _metrics(port: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class HarmCluster:
     """The servers of one harm. An embedded cluster has no tokens, and plays its own kubelets."""
 
     name: str
@@ -210,7 +210,7 @@ class Cluster:
 
 
 @dataclass
-class Place:
+class TenantsPlace:
     """A cluster with two controllers, a victim and a tenant."""
 
     name: str
@@ -220,14 +220,14 @@ class Place:
 
 
 @asynccontextmanager
-async def _playing(cluster: Cluster) -> AsyncIterator[Place]:
+async def _playing(cluster: HarmCluster) -> AsyncIterator[TenantsPlace]:
     files, fleet = cluster.files, cluster.fleet
     kubeconfig = files.directory / "bench.kubeconfig"
     files.write_kubeconfig(kubeconfig, files.tokens.get(ADMIN_USER, ""))
     async with HttpTransport(load_connection(str(kubeconfig))) as transport:
         client = DocumentClient(transport, "bench")
         pair = Pair(Controllers(files, files.directory))
-        place = Place(cluster.name, pair, Victim(client, fleet), Tenant(transport, fleet))
+        place = TenantsPlace(cluster.name, pair, Victim(client, fleet), Tenant(transport, fleet))
         await pair.controllers.install(transport)
         for space in (VICTIM, SPACE):
             await client.create(made("v1", "Namespace", space))
@@ -252,25 +252,25 @@ async def _playing(cluster: Cluster) -> AsyncIterator[Place]:
 
 
 @contextmanager
-def _servers(folder: Path) -> Iterator[Cluster]:
+def _servers(folder: Path) -> Iterator[HarmCluster]:
     """Real servers if there are programs of them, or else an embedded cluster."""
     if assets := os.environ.get(ASSETS):
         wanted = Wanted(etcd_flags=("--quota-backend-bytes=8000000000",))
         with running(ControlPlane(find_programs(Path(assets)), folder, wanted)) as plane:
             fleet = Fleet(plane.programs.version, devices=32)
-            yield Cluster(".".join(map(str, fleet.version)), plane.files, fleet)
+            yield HarmCluster(".".join(map(str, fleet.version)), plane.files, fleet)
         return
     kubeconfig, program = folder / "embedded.kubeconfig", Path(sys.executable).with_name("claimctl")
     flags = ("demo", "cluster", f"--kubeconfig={kubeconfig}", "--devices=32")
-    server = Server("cluster", (str(program), *flags), folder / "cluster.log")
+    server = ServerProcess("cluster", (str(program), *flags), folder / "cluster.log")
     server.start()
     try:
-        yield Cluster("embedded", _access(kubeconfig, server), Fleet((1, 36), devices=32))
+        yield HarmCluster("embedded", _access(kubeconfig, server), Fleet((1, 36), devices=32))
     finally:
         server.stop()
 
 
-def _access(kubeconfig: Path, server: Server) -> Files:
+def _access(kubeconfig: Path, server: ServerProcess) -> Files:
     """The access to the embedded cluster, as soon as it serves."""
     while not kubeconfig.exists():
         server.check()
@@ -279,7 +279,7 @@ def _access(kubeconfig: Path, server: Server) -> Files:
     return Files(kubeconfig.parent, cluster["server"], "", {})
 
 
-async def _measured(cluster: Cluster, harm: str, times: int, seconds: float) -> list[Line]:
+async def _measured(cluster: HarmCluster, harm: str, times: int, seconds: float) -> list[Line]:
     """The lines of one harm."""
     async with _playing(cluster) as place:
         pair, victim = place.pair, place.victim
@@ -320,7 +320,7 @@ def _times(name: str, what: str, beside: list[float], alone: list[float]) -> Ite
     yield Line(name % f"{what}, median alone", usual, unit="s", runs=len(alone))
 
 
-async def _afterwards(place: Place, name: str) -> list[Line]:
+async def _afterwards(place: TenantsPlace, name: str) -> list[Line]:
     """What is said of a tenant a minute after all its objects are gone."""
     await place.tenant.delete_all(POD, RESERVATION)
     await asyncio.sleep(60.0)
@@ -371,4 +371,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", default="", help="a folder for the logs")
 
 
-register(Part("tenants", "what a team notices of another team's harm", _part, _flags))
+register(BenchPart("tenants", "what a team notices of another team's harm", _part, _flags))

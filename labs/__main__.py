@@ -27,8 +27,6 @@ LABS = {
     "slow-scheduler": ("slow_scheduler.lab", "release claims beside a slow real scheduler"),
     "switching": ("switching.lab", "switch PodGroups off and on again on busy real servers"),
     "installed": ("installed.lab", "install the image on real nodes, and disturb it there"),
-    "moving": ("moving.lab", "measure where evicted pods go on real servers"),
-    "placing": ("placing.lab", "measure what keeps an owner's pods off a node on real servers"),
 }
 """The module of each lab, and what it does. The labs of a house of their own have its name."""
 

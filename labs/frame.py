@@ -174,11 +174,3 @@ def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     columns = list(header)
     lines: list[Iterable[object]] = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def side_by_side(cells: Iterable[tuple[str, Iterable[str]]]) -> list[list[str]]:
-    """Rows of a table, of cells with the names of their rows; cells keep their order."""
-    rows: dict[str, list[str]] = {}
-    for row, texts in cells:
-        rows.setdefault(row, [row]).extend(texts)
-    return list(rows.values())

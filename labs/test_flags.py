@@ -12,7 +12,7 @@ from labs.slow_scheduler import lab as slow_scheduler
 from labs.torture.budget import Budget
 from labs.torture_real import lab as torture_real
 
-REAL = (*("moving", "placing", "slow-scheduler", "switching", "torture-real"),)
+REAL = ("slow-scheduler", "switching", "torture-real")
 """The labs that need real servers."""
 
 
@@ -72,7 +72,7 @@ def test_without_real_servers_a_lab_is_skipped(
 @pytest.mark.usefixtures("assets")
 def test_the_flags_of_a_lab_on_real_servers() -> None:
     flags = "--version 1.36 --gates 1 --budget 900 --seed 7 --namespaces 3"
-    options = torture_real.parser().read(flags.split(), torture_real.Options)
+    options = torture_real.parser().read(flags.split(), torture_real.TortureRealOptions)
     assert options.programs.version == (1, 36)
     assert (options.budget, options.seed, options.namespaces) == (900.0, 7, 3)
     assert options.label == "Kubernetes v1.36.2 with PodGroups"
@@ -84,7 +84,7 @@ def test_the_flags_of_a_lab_on_real_servers() -> None:
     [
         ("torture-real --version 1.34 --gates 1", "--gates: v1.34.2 has no PodGroups for claims"),
         ("switching --version 1.34", "--gates: v1.34.2 has no PodGroups for claims"),
-        ("moving --version 1.31", "moving: --version: "),
+        ("slow-scheduler --version 1.31", "slow-scheduler: --version: "),
     ],
 )
 def test_a_version_that_cannot_play_is_named(
@@ -97,7 +97,7 @@ def test_a_version_that_cannot_play_is_named(
 def test_claimctl_waits_as_usual_unless_something_else_is_asked_for() -> None:
     def flags(*arguments: str) -> tuple[str, ...]:
         given = ("--version", "1.36", *arguments)
-        options = slow_scheduler.parser().read(given, slow_scheduler.Options)
+        options = slow_scheduler.parser().read(given, slow_scheduler.SlowSchedulerOptions)
         return options.flags_of_claimctl
 
     assert flags() == ("--binding-seconds=60", "--slow-binding-seconds=600")

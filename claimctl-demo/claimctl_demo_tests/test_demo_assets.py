@@ -13,12 +13,12 @@ from kube_in_process.real.nodes.needs import find_tools
 from kube_in_process.real.servers.programs import API_SERVER, CannotStart, find_programs
 from kube_in_process_tests.real.scripts import folder_of, write
 
-from tests.e2e.commands import Answer, claimctl
+from tests.e2e.commands import CommandAnswer, claimctl
 
 ASSETS = "KUBEBUILDER_ASSETS"
 
 
-def run(*arguments: str, seconds: float = 120.0) -> Answer:
+def run(*arguments: str, seconds: float = 120.0) -> CommandAnswer:
     return asyncio.run(claimctl(*arguments, seconds=seconds))
 
 
@@ -27,7 +27,6 @@ def run(*arguments: str, seconds: float = 120.0) -> Answer:
     [
         (("--reservation-mode", "native"), "--reservation-mode"),
         (("--kubernetes-version", "1.36"), "--kubernetes-version"),
-        (("-f", "x.yaml"), "--filename"),
     ],
 )
 def test_options_that_mean_nothing_beside_assets_are_bad_input(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from claimctl.commands.timeline import html
@@ -54,40 +52,9 @@ async def test_devices_holders_and_waiting_pods_differ_by_more_than_colour() -> 
     }
 
 
-MANIFEST = """
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata: {name: shared, namespace: ml}
-spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: one, namespace: ml}
-spec:
-  resourceClaims: [{name: gpu, resourceClaimName: shared}]
-  containers: [{name: main, image: x, resources: {claims: [{name: gpu}]}}]
-"""
-
-
-async def test_a_page_about_own_manifests(tmp_path: Path) -> None:
-    file, out = tmp_path / "own.yaml", tmp_path / "own.html"
-    file.write_text(MANIFEST)
-    answer = await claimctl("demo", "-f", str(file), "--html", str(out))
-    assert answer.code == 0, answer
-    assert answer.out.endswith(f"{out} shows what happened: open it in a browser\n")
-    assert "<h3>A: claim ml/shared</h3>" in out.read_text()
-
-
 async def test_a_page_that_cannot_be_written_is_reported_before_anything_starts() -> None:
     answer = await claimctl("demo", "--html", "/nowhere/page.html")
     assert answer.code == 2
     assert answer.err == (
         "error: --html: cannot write /nowhere/page.html: No such file or directory\n"
     )
-
-
-async def test_bad_manifests_leave_no_empty_page_behind(tmp_path: Path) -> None:
-    file, out = tmp_path / "bad.yaml", tmp_path / "page.html"
-    file.write_text("kind: Nothing")
-    answer = await claimctl("demo", "-f", str(file), "--html", str(out))
-    assert (answer.code, out.exists()) == (2, False), answer

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.errors import ApiError, BadAnswer, NotServed
+from claimctl.kube.errors import ApiError, BadAnswer, NotFound, NotServed
 from claimctl_demo.documents import DocumentClient
-from tests.support.wire_server import WireServer, failure, ok
+from tests.support.wire_server import Reply, WireServer, failure, ok
 
 CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
 STATUS = {"name": "resourceclaims/status", "kind": "ResourceClaim", "namespaced": True}
@@ -37,44 +37,22 @@ async def test_a_version_without_resources_serves_nothing(nothing: dict[str, Any
         await client(nothing).served(API, "ResourceClaim")
 
 
-async def test_an_answer_of_another_shape_names_the_request() -> None:
-    with pytest.raises(BadAnswer, match=f"GET /apis/{API}: unexpected answer: Expected"):
-        await client({"resources": [{"name": 5}]}).served(API, "ResourceClaim")
-
-
-def _causes(*causes: dict[str, str] | None) -> dict[str, Any]:
-    return {"message": "no", "details": {"causes": list(causes)}}
-
-
-@pytest.mark.parametrize(
-    ("status", "lines"),
-    [
-        pytest.param(
-            {},
-            [f"GET /apis/{API}/namespaces/team/resourceclaims/x: 422 Invalid"],
-            id="not even a message",
-        ),
-        pytest.param({"message": "no"}, ["no"], id="no details"),
-        pytest.param({"message": "no", "details": None}, ["no"], id="null as details"),
-        pytest.param({"message": "no", "details": {"causes": None}}, ["no"], id="null as causes"),
-        pytest.param(_causes({"message": "bad"}), ["no"], id="a cause without a field"),
-        pytest.param(
-            _causes({"field": "a", "message": "bad"}, {"field": "a", "message": "bad"}),
-            ["a: bad"],
-            id="the same cause twice",
-        ),
-        pytest.param(
-            _causes({"field": "a", "message": "bad"}, {"message": "x"}, {"field": "b"}),
-            ["a: bad", "b: "],
-            id="several fields",
-        ),
-    ],
-)
-async def test_a_refusal_names_each_field_once(status: dict[str, Any], lines: list[str]) -> None:
-    server = WireServer(ok({"resources": [CLAIMS]}), ok(status, 422))
-    with pytest.raises(ApiError) as caught:
+async def test_an_answer_that_is_no_document_names_the_request() -> None:
+    server = WireServer(ok({"resources": [CLAIMS]}), ok(["no document"]))
+    with pytest.raises(BadAnswer, match=f"GET /apis/{API}/.*/x: unexpected answer: Expected"):
         await DocumentClient(server, "test").get((API, "ResourceClaim"), "team", "x")
-    assert list(caught.value.causes) == lines
+
+
+async def test_a_refusal_is_the_error_of_claimctls_client() -> None:
+    server = WireServer(ok({"resources": [CLAIMS]}), failure(404, "NotFound"))
+    with pytest.raises(NotFound):
+        await DocumentClient(server, "test").get((API, "ResourceClaim"), "team", "x")
+
+
+async def test_an_error_of_the_transport_is_passed_on() -> None:
+    server = WireServer(Reply(before=[ConnectionResetError("reset")]))
+    with pytest.raises(ConnectionResetError, match="reset"):
+        await DocumentClient(server, "test").list((API, "ResourceClaim"))
 
 
 @pytest.mark.parametrize(("status", "raises"), [(404, False), (409, True)])

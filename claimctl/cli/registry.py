@@ -52,7 +52,6 @@ _TABLE = {
         "tree": ("tree", "Show how workloads, pods, claims and devices connect."),
         "doctor": ("doctor:doctor", "Check the cluster and the installation."),
         "doctor orphans": ("orphans", "Find and free claims that nothing else will free."),
-        "doctor report": ("doctor:report", "Write a bundle for a bug report, without secrets."),
         "doctor version": ("doctor:version", "Print the versions of client and cluster."),
     },
     Group.ACT: {
@@ -94,8 +93,8 @@ _TABLE = {
         "demo cluster": ("", "Serve an embedded cluster to play with."),
     },
 }
-"""By group and name: where the command is, and the help. ``doctor:report`` is the function
-``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. If
+"""By group and name: where the command is, and the help. ``doctor:version`` is the function
+``version`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``. If
 the place is '', an extension has the command (see ``claimctl.cli.extensions``)."""
 
 

@@ -104,12 +104,10 @@ class ApiError(KubeError):
 
     Attributes:
         retry_after: the number of seconds that the server asks the client to wait, or None.
-        causes: a line for each field at fault; the whole message if the server names no field.
         names_fields: whether the server names a field at fault.
     """
 
     retry_after: float | None = None
-    causes: tuple[str, ...] = ()
     names_fields: bool = False
 
 
@@ -233,9 +231,7 @@ def from_status(
     )
     error.retry_after = _seconds(retry_after, answer)
     causes = (answer.details and answer.details.causes) or ()
-    lines = [f"{cause.field}: {cause.message}" for cause in causes if cause.field]
-    error.names_fields = bool(lines)
-    error.causes = tuple(dict.fromkeys(lines)) or (error.message or str(error),)
+    error.names_fields = any(cause.field for cause in causes)
     return error
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WordingChange:
     """From version ``since`` on servers use ``new``; before that, ``old``."""
 
     since: tuple[int, int]
@@ -16,21 +16,21 @@ class Change:
 
 _KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start"
 CHANGES = (
-    Change((1, 35), ".config.DeviceConfiguration.opaque", ".config.opaque"),
-    Change((1, 35), f"a valid label key {_KEY}", f"a qualified name {_KEY}"),
-    Change(
+    WordingChange((1, 35), ".config.DeviceConfiguration.opaque", ".config.opaque"),
+    WordingChange((1, 35), f"a valid label key {_KEY}", f"a qualified name {_KEY}"),
+    WordingChange(
         (1, 35),
         "name part must be no more than 63 bytes",
         "name part must be no more than 63 characters",
     ),
-    Change((1, 35), "must be no more than 63 bytes", "must be no more than 63 characters"),
-    Change((1, 36), "must be no more than 253 bytes", "must be no more than 253 characters"),
-    Change(
+    WordingChange((1, 35), "must be no more than 63 bytes", "must be no more than 63 characters"),
+    WordingChange((1, 36), "must be no more than 253 bytes", "must be no more than 253 characters"),
+    WordingChange(
         (1, 36),
         "'NotRequired' when pod `restartPolicy` is",
         "'NotRequired' when `restartPolicy` is",
     ),
-    Change((1, 35), "pkg/runtime/scheme.go:111", "pkg/runtime/scheme.go:110"),
+    WordingChange((1, 35), "pkg/runtime/scheme.go:111", "pkg/runtime/scheme.go:110"),
 )
 
 

@@ -15,6 +15,8 @@ from kube_in_process.text.jsonpath import find
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
 
+from kube_in_process_tests.clocks import StoppedClock
+
 ADMIN = Actor("admin", ("system:masters",))
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -34,17 +36,6 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-class StoppedClock:
-    def now(self) -> datetime:
-        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        return None
-
-
 DEFINITION = {"plural": "customresourcedefinitions", "namespace": "", "name": "widgets.example.com"}
 
 
@@ -54,7 +45,7 @@ def at(api: Api, plural: str, namespace: str = "default", **more: str) -> Target
 
 def server() -> Api:
     features = Features()
-    api = Api(Store(lambda: 0.0), StoppedClock(), features)
+    api = Api(Store(lambda: 0.0), StoppedClock(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), features)
     Definitions(api)
     api.create(ADMIN, at(api, "namespaces", ""), {"metadata": {"name": "default"}})
     return api

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "emulation.md"
 SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
-class Server:
+class NotEmulatedServer:
     def __init__(self) -> None:
         options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
         self._handler = api_server(options, LoopClock(EPOCH))
@@ -43,7 +43,9 @@ class Server:
     ],
 )
 async def test_what_nobody_enforces_is_refused(path: str, body: dict[str, Any], what: str) -> None:
-    status, answer, _ = await Server().sent("POST", path, {"metadata": {"name": "x", **body}})
+    status, answer, _ = await NotEmulatedServer().sent(
+        "POST", path, {"metadata": {"name": "x", **body}}
+    )
     assert status == 403
     assert answer["reason"] == "Forbidden"
     assert answer["message"].endswith(f"{what} is not emulated")
@@ -54,7 +56,7 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 async def test_a_namespace_with_a_security_level_is_taken_and_the_server_warns_once() -> None:
-    server = Server()
+    server = NotEmulatedServer()
     labels = {ENFORCE: "restricted"}
     body = {"metadata": {"name": "x", "labels": labels}}
     status, _, warning = await server.sent("POST", NAMESPACES, body)
@@ -68,12 +70,12 @@ async def test_a_namespace_with_a_security_level_is_taken_and_the_server_warns_o
 
 async def test_a_namespace_that_asks_for_no_security_is_taken_without_a_word() -> None:
     body = {"metadata": {"name": "x", "labels": {ENFORCE: "privileged"}}}
-    assert (await Server().sent("POST", NAMESPACES, body))[::2] == (201, "")
+    assert (await NotEmulatedServer().sent("POST", NAMESPACES, body))[::2] == (201, "")
 
 
 async def test_a_pod_gets_no_ephemeral_container_as_no_kubelet_would_start_it() -> None:
     path = "/api/v1/namespaces/default/pods/x/ephemeralcontainers"
-    status, answer, _ = await Server().sent("PUT", path, {"metadata": {"name": "x"}})
+    status, answer, _ = await NotEmulatedServer().sent("PUT", path, {"metadata": {"name": "x"}})
     text = "pods/ephemeralcontainers: ephemeral containers is not emulated"
     assert (status, answer["message"]) == (403, text)
 
@@ -98,7 +100,9 @@ async def test_a_write_is_refused_or_warned_of_where_nothing_acts(kind: Kind) ->
     namespace = "namespaces/default/" if kind.namespaced else ""
     place = f"/apis/{kind.group}" if kind.group else "/api"
     path = f"{place}/{kind.version}/{namespace}{kind.plural}"
-    status, answer, warning = await Server().sent("POST", path, {"metadata": {"name": "x"}})
+    status, answer, warning = await NotEmulatedServer().sent(
+        "POST", path, {"metadata": {"name": "x"}}
+    )
     refused = status == 403 and "is not emulated" in str(answer.get("message"))
     assert refused == (kind.resource in EMULATION.refused)
     warned = f"nothing acts on {kind.resource}: " in warning

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,20 +12,11 @@ from kube_in_process.storage.requests import Actor, WriteOptions
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
 
+from kube_in_process_tests.clocks import StoppedClock
+
 ADMIN = Actor("admin", ("system:masters",))
 INTERNAL = WriteOptions(internal=True)
 Object = dict[str, Any]
-
-
-class StoppedClock:
-    def now(self) -> datetime:
-        return datetime(2026, 1, 2, tzinfo=UTC)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        return None
 
 
 def at(api: Api, plural: str, namespace: str = "default", **more: str) -> Target:

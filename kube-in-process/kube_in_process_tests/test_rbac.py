@@ -14,30 +14,18 @@ from kube_in_process.auth.authn import ANONYMOUS
 from kube_in_process.http.handler import Handler, Request
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 
+from kube_in_process_tests.clocks import StoppedClock
+
 Object = dict[str, Any]
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = "system:serviceaccount:default:sa"
 
 
-class SetClock:
-    def __init__(self) -> None:
-        self.time = datetime(2026, 1, 2, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        return None
-
-
-class World:
+class RbacWorld:
     """A server under RBAC; requests come from the administrator unless headers say otherwise."""
 
     def __init__(self, authorization: Authorization = Authorization.RBAC) -> None:
-        self.clock = SetClock()
+        self.clock = StoppedClock()
         self.handler: Handler = api_server(
             ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, authorization=authorization),
             self.clock,
@@ -89,7 +77,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def test_nobody_in_particular_may_read_the_version_and_nothing_else() -> None:
-    world = World()
+    world = RbacWorld()
     anonymous = {"authorization": ""}
     assert world.ask("GET", "/version", headers=anonymous)[0] == 200
     status, answer = world.ask("GET", PODS, headers=anonymous)
@@ -101,29 +89,29 @@ def test_nobody_in_particular_may_read_the_version_and_nothing_else() -> None:
 
 
 def test_a_bad_token_is_401_even_where_everybody_may_look() -> None:
-    assert World().ask("GET", "/version", headers={"authorization": "Bearer x"})[0] == 401
+    assert RbacWorld().ask("GET", "/version", headers={"authorization": "Bearer x"})[0] == 401
 
 
 def test_without_authorization_everybody_is_an_administrator() -> None:
-    world = World(Authorization.ALWAYS_ALLOW)
+    world = RbacWorld(Authorization.ALWAYS_ALLOW)
     assert world.ask("GET", PODS, headers={"authorization": "Bearer x"})[0] == 200
     assert world.ask("GET", PODS, headers={"authorization": ""})[0] == 200
 
 
 def test_a_token_is_good_until_it_expires_or_its_account_goes() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     assert world.ask("GET", PODS, headers=headers)[0] == 403
     world.clock.time = datetime(2026, 1, 2, 0, 10, tzinfo=UTC)
     assert world.ask("GET", PODS, headers=headers)[0] == 401
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     world.ask("DELETE", "/api/v1/namespaces/default/serviceaccounts/sa")
     assert world.ask("GET", PODS, headers=headers)[0] == 401
 
 
 def test_roles_are_looked_at_anew_after_every_change() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     assert world.ask("GET", PODS, headers=headers)[0] == 403
     world.grant([rule("", ["pods"], ["list"])])
@@ -134,7 +122,7 @@ def test_roles_are_looked_at_anew_after_every_change() -> None:
 
 
 def test_resource_names_and_subresources_are_told_apart() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     world.grant(
         [
@@ -153,7 +141,7 @@ def test_resource_names_and_subresources_are_told_apart() -> None:
 
 
 def test_cluster_roles_gather_the_rules_of_those_they_select_also_in_a_circle() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     labels = {"labels": {"part": "yes"}}
     selector = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}
@@ -164,7 +152,7 @@ def test_cluster_roles_gather_the_rules_of_those_they_select_also_in_a_circle() 
 
 
 def test_the_view_role_grows_by_labelled_roles() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     label = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     role = {"metadata": {"name": "more", "labels": label}}
@@ -179,14 +167,14 @@ def test_the_view_role_grows_by_labelled_roles() -> None:
     assert not allowed(world, headers, resource="secrets", verb="get")
 
 
-def allowed(world: World, headers: Mapping[str, str], **attributes: str) -> bool:
+def allowed(world: RbacWorld, headers: Mapping[str, str], **attributes: str) -> bool:
     spec = {"resourceAttributes": {"namespace": "default", **attributes}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     return bool(world.post(path, {"spec": spec}, headers)["status"]["allowed"])
 
 
 def test_nobody_grants_what_they_do_not_hold() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     world.grant([rule(RBAC, ["roles"], ["create"]), rule("", ["pods"], ["get"])])
     roles = f"/apis/{RBAC}/v1/namespaces/default/roles"
@@ -201,7 +189,7 @@ def test_nobody_grants_what_they_do_not_hold() -> None:
 
 
 def test_a_refusal_names_the_roles_that_do_not_exist() -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     bindings = f"/apis/{RBAC}/v1/namespaces/default/rolebindings"
     subject = {"kind": "ServiceAccount", "name": "sa", "namespace": "default"}
@@ -233,7 +221,7 @@ def test_a_refusal_names_the_roles_that_do_not_exist() -> None:
 
 
 def test_a_local_review_is_about_its_own_namespace() -> None:
-    world = World()
+    world = RbacWorld()
     path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews"
     spec = {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "pods"}}
     status, answer = world.ask("POST", path, {"spec": spec})
@@ -246,7 +234,7 @@ def test_a_local_review_is_about_its_own_namespace() -> None:
 
 
 def test_impersonation_needs_permission_and_then_counts() -> None:
-    world = World()
+    world = RbacWorld()
     review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     answer = world.post(review, {}, {"impersonate-user": ACCOUNT})
     assert answer["status"]["userInfo"] == {
@@ -269,7 +257,7 @@ def test_impersonation_needs_permission_and_then_counts() -> None:
 
 def test_a_review_needs_exactly_one_kind_of_attributes() -> None:
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert World().ask("POST", path, {"spec": {}})[0] == 422
+    assert RbacWorld().ask("POST", path, {"spec": {}})[0] == 422
 
 
 @pytest.mark.parametrize(
@@ -279,7 +267,7 @@ def test_a_review_needs_exactly_one_kind_of_attributes() -> None:
 def test_writing_reservations_needs_the_binding_permission_in_the_whole_cluster(
     granted: list[Object], status: int
 ) -> None:
-    world = World()
+    world = RbacWorld()
     headers = world.account()
     claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
     world.post(claims, {"metadata": {"name": "c"}, "spec": {"devices": {}}})

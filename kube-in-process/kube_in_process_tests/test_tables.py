@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.errors import StatusError
 from kube_in_process.http.tables.columns import human
-from kube_in_process.http.tables.shapes import Tables, View
+from kube_in_process.http.tables.shapes import ObjectShape, Tables
 from kube_in_process.kinds.builtin import builtin_kinds
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.options import Features
@@ -26,7 +26,7 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
-def view(accept: str, kind: Kind, **query: str) -> View:
+def view(accept: str, kind: Kind, **query: str) -> ObjectShape:
     schemas = Schemas(lambda: Features())
     tables = Tables(schemas, {("example.com", "v1", "widgets"): COLUMNS}, lambda: NOW, Features)
     found = tables.view(accept, kind, "v1", query, many=True)

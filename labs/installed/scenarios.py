@@ -16,7 +16,7 @@ import pytest
 
 from claimctl_demo.story import objects
 from labs.installed import site as sites
-from labs.installed.site import NAMESPACE, NEXT, Site
+from labs.installed.site import NAMESPACE, NEXT, InstalledSite
 from tests.chart.helm import CHART, Helm, needs_helm
 
 pytestmark = pytest.mark.real_time(400)
@@ -32,14 +32,14 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 @pytest.fixture
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
+async def site() -> AsyncIterator[InstalledSite]:
     async with sites.site() as made:
         yield made
 
 
 @pytest.fixture
 @asynccontextmanager
-async def installed() -> AsyncIterator[Site]:
+async def installed() -> AsyncIterator[InstalledSite]:
     """claimctl runs, installed by its command."""
     async with sites.site() as made:
         await made.install()
@@ -51,7 +51,7 @@ def seconds_between(first: str, last: str) -> float:
     return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
 
 
-async def test_both_replicas_get_ready_and_one_leads(installed: Site) -> None:
+async def test_both_replicas_get_ready_and_one_leads(installed: InstalledSite) -> None:
     took = []
     for pod in await installed.controllers():
         [status] = pod["status"]["containerStatuses"]
@@ -65,11 +65,11 @@ async def test_both_replicas_get_ready_and_one_leads(installed: Site) -> None:
     await installed.until(lambda: leads(installed), "one leads")
 
 
-async def leads(site: Site) -> bool:
+async def leads(site: InstalledSite) -> bool:
     return await site.leader() is not None
 
 
-async def test_its_processes_may_do_nothing(installed: Site) -> None:
+async def test_its_processes_may_do_nothing(installed: InstalledSite) -> None:
     for pod in await installed.controllers():
         process = Path(f"/proc/{installed.process(pod)}")
         status = dict(
@@ -88,7 +88,9 @@ async def test_its_processes_may_do_nothing(installed: Site) -> None:
         assert "ro" in root[5].split(",")
 
 
-async def test_a_claim_stays_held_through_a_rollout_and_an_idle_time(installed: Site) -> None:
+async def test_a_claim_stays_held_through_a_rollout_and_an_idle_time(
+    installed: InstalledSite,
+) -> None:
     await installed.train("idle")
     for change in ({"template": {"metadata": {"labels": {"version": "2"}}}}, {"replicas": 0}):
         await installed.client.patch(objects.DEPLOYMENT, "default", "idle", {"spec": change})
@@ -96,21 +98,21 @@ async def test_a_claim_stays_held_through_a_rollout_and_an_idle_time(installed: 
     print(f"free {await installed.finish('idle'):.1f} s after its Deployment was deleted")
 
 
-async def stays_held(site: Site, name: str, seconds: float) -> None:
+async def stays_held(site: InstalledSite, name: str, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert await site.is_held(name)
         await asyncio.sleep(0.2)
 
 
-async def test_the_budget_lets_one_replica_go_at_a_time(installed: Site) -> None:
+async def test_the_budget_lets_one_replica_go_at_a_time(installed: InstalledSite) -> None:
     first, second = await installed.ready()
     assert await installed.evict(first)
     assert not await installed.evict(second)
     await installed.until(installed.two_are_ready, "the evicted replica is replaced")
 
 
-async def test_an_upgrade_keeps_claims_held_and_a_replica_ready(installed: Site) -> None:
+async def test_an_upgrade_keeps_claims_held_and_a_replica_ready(installed: InstalledSite) -> None:
     await installed.train("kept")
     watched = asyncio.create_task(never_without(installed, "kept"))
     await installed.install(NEXT)
@@ -122,7 +124,7 @@ async def test_an_upgrade_keeps_claims_held_and_a_replica_ready(installed: Site)
     assert await installed.finish("kept") < RELEASE_SECONDS
 
 
-async def never_without(site: Site, claim: str) -> None:
+async def never_without(site: InstalledSite, claim: str) -> None:
     """Fails as soon as no replica is ready, or the claim is not held."""
     while True:
         assert await site.ready()
@@ -130,12 +132,12 @@ async def never_without(site: Site, claim: str) -> None:
         await asyncio.sleep(0.2)
 
 
-async def runs(site: Site, image: str) -> bool:
+async def runs(site: InstalledSite, image: str) -> bool:
     images = [pod["spec"]["containers"][0]["image"] for pod in await site.ready()]
     return images == [image, image]
 
 
-async def test_a_drain_of_the_leaders_node_hands_over(installed: Site) -> None:
+async def test_a_drain_of_the_leaders_node_hands_over(installed: InstalledSite) -> None:
     await installed.train("drained")
     await installed.until(lambda: leads(installed), "one leads")
     leader = await installed.leader()
@@ -154,7 +156,7 @@ async def test_a_drain_of_the_leaders_node_hands_over(installed: Site) -> None:
         await installed.client.patch(objects.NODE, "", node, {"spec": {"unschedulable": None}})
 
 
-async def drain(site: Site, node: str) -> None:
+async def drain(site: InstalledSite, node: str) -> None:
     """Evict claimctl's pods from a node, as kubectl drain does."""
 
     async def is_empty() -> bool:
@@ -166,7 +168,7 @@ async def drain(site: Site, node: str) -> None:
     await site.until(is_empty, f"{node} is drained")
 
 
-async def test_a_leader_that_hangs_is_replaced_and_restarted(installed: Site) -> None:
+async def test_a_leader_that_hangs_is_replaced_and_restarted(installed: InstalledSite) -> None:
     await installed.train("hung")
     await installed.until(lambda: leads(installed), "one leads")
     leader = await installed.leader()
@@ -184,7 +186,7 @@ async def test_a_leader_that_hangs_is_replaced_and_restarted(installed: Site) ->
     await installed.until(restarted, "the liveness probe has the leader restarted")
 
 
-async def test_an_uninstallation_leaves_nothing(installed: Site) -> None:
+async def test_an_uninstallation_leaves_nothing(installed: InstalledSite) -> None:
     await installed.train("left")
     pods = {pod["metadata"]["uid"] for pod in await installed.client.list(objects.POD, "default")}
     done = await installed.claimctl("uninstall", "prepare", "--stop-controller")
@@ -198,7 +200,7 @@ async def test_an_uninstallation_leaves_nothing(installed: Site) -> None:
     await installed.until(lambda: installed.is_free("left"), "Kubernetes frees the claim")
 
 
-async def remove(site: Site) -> None:
+async def remove(site: InstalledSite) -> None:
     """Delete what claimctl was installed with."""
     kinds: list[tuple[str, str]] = [
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
@@ -217,7 +219,7 @@ async def remove(site: Site) -> None:
 
 
 @needs_helm
-async def test_the_chart_installs_tests_and_uninstalls(site: Site, tmp_path: Path) -> None:
+async def test_the_chart_installs_tests_and_uninstalls(site: InstalledSite, tmp_path: Path) -> None:
     helm = Helm(tmp_path, site.kubeconfig)
     where = ("-n", NAMESPACE)
 
@@ -251,7 +253,7 @@ async def test_the_chart_installs_tests_and_uninstalls(site: Site, tmp_path: Pat
 @pytest.mark.skipif(
     not KUBECTL, reason="there is no kubectl on this machine (`make helm` gets one)"
 )
-async def test_kustomize_installs(site: Site) -> None:
+async def test_kustomize_installs(site: InstalledSite) -> None:
     def apply() -> str:
         command = [KUBECTL, "--kubeconfig", str(site.kubeconfig), "apply", "-k", str(DEPLOY)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)

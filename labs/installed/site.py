@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.components.kubelet.nodes import device_class
-from kube_in_process.real.nodes.cluster import Node, NodeCluster
+from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.images import IMAGE as SLEEPER
@@ -26,7 +26,7 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
-from tests.e2e.commands import Answer, claimctl
+from tests.e2e.commands import CommandAnswer, claimctl
 
 NAME, NEXT = f"claimctl:{__version__}", "claimctl:next"
 """The image, and the same image under another name, as an upgrade."""
@@ -48,7 +48,7 @@ def use(cluster: NodeCluster) -> None:
 
 
 @dataclass
-class Site:
+class InstalledSite:
     """The cluster, as an administrator sees it."""
 
     cluster: NodeCluster
@@ -59,7 +59,7 @@ class Site:
     def kubeconfig(self) -> Path:
         return self.cluster.plane.files.kubeconfig()
 
-    async def claimctl(self, *arguments: str) -> Answer:
+    async def claimctl(self, *arguments: str) -> CommandAnswer:
         return await claimctl(*arguments, "--kubeconfig", str(self.kubeconfig))
 
     async def install(self, image: str = NAME) -> None:
@@ -158,7 +158,7 @@ class Site:
         [status] = pod["status"]["containerStatuses"]
         return self.node(pod).containerd.process(status["containerID"].partition("://")[2])
 
-    def node(self, pod: Json) -> Node:
+    def node(self, pod: Json) -> RealNode:
         [node] = [each for each in self.cluster.nodes if each.name == pod["spec"]["nodeName"]]
         return node
 
@@ -173,13 +173,13 @@ def condition(pod: Json, kind: str) -> str:
 
 
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
+async def site() -> AsyncIterator[InstalledSite]:
     """The cluster that ``use`` was called with."""
     [cluster] = _clusters
     connection = load_connection(str(cluster.plane.files.kubeconfig()))
     async with HttpTransport(connection) as transport:
         client = DocumentClient(transport, "people")
-        yield Site(cluster, client, (resource_api_of(cluster), "ResourceClaim"))
+        yield InstalledSite(cluster, client, (resource_api_of(cluster), "ResourceClaim"))
 
 
 def start_driver(cluster: NodeCluster) -> DriverProcess:

@@ -22,7 +22,7 @@ class Says(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class RandomExpression:
     """A CEL expression, and the same in Python.
 
     ``truth`` raises LookupError or TypeError where the expression fails.
@@ -51,57 +51,61 @@ def _is_done(conditions: list[Json]) -> bool:
     return any(each["type"] == "Done" and each["status"] == "True" for each in conditions)
 
 
-NOTHING = Expression("", lambda _: False, reads_status=False)
+NOTHING = RandomExpression("", lambda _: False, reads_status=False)
 """No expression."""
 ATOMS = (
-    Expression(
+    RandomExpression(
         "has(self.status.phase) && self.status.phase == 'Done'",
         lambda it: it["status"].get("phase") == "Done",
     ),
-    Expression("self.status.phase == 'Done'", lambda it: it["status"]["phase"] == "Done"),
-    Expression("self.status.phase != 'Running'", lambda it: it["status"]["phase"] != "Running"),
-    Expression("self.status.phase", lambda it: it["status"]["phase"]),
-    Expression("self.status.done", lambda it: it["status"]["done"]),
-    Expression(
+    RandomExpression("self.status.phase == 'Done'", lambda it: it["status"]["phase"] == "Done"),
+    RandomExpression(
+        "self.status.phase != 'Running'", lambda it: it["status"]["phase"] != "Running"
+    ),
+    RandomExpression("self.status.phase", lambda it: it["status"]["phase"]),
+    RandomExpression("self.status.done", lambda it: it["status"]["done"]),
+    RandomExpression(
         "has(self.status.conditions) && "
         "self.status.conditions.exists(c, c.type == 'Done' && c.status == 'True')",
         lambda it: _is_done(it["status"].get("conditions", [])),
     ),
-    Expression(
+    RandomExpression(
         "self.status.conditions.exists(c, c.type == 'Done' && c.status == 'True')",
         lambda it: _is_done(it["status"]["conditions"]),
     ),
-    Expression("!has(self.status.phase)", lambda it: "phase" not in it["status"]),
-    Expression("self.status.nothing.at.all", lambda it: it["status"]["nothing"]["at"]["all"]),
-    Expression("self.spec.paused", lambda it: it["spec"]["paused"], reads_status=False),
-    Expression(
+    RandomExpression("!has(self.status.phase)", lambda it: "phase" not in it["status"]),
+    RandomExpression("self.status.nothing.at.all", lambda it: it["status"]["nothing"]["at"]["all"]),
+    RandomExpression("self.spec.paused", lambda it: it["spec"]["paused"], reads_status=False),
+    RandomExpression(
         "has(self.spec.paused) && self.spec.paused",
         lambda it: it["spec"].get("paused", False),
         reads_status=False,
     ),
-    Expression(
+    RandomExpression(
         "self.spec.replicas == 0", lambda it: it["spec"]["replicas"] == 0, reads_status=False
     ),
-    Expression(
+    RandomExpression(
         "has(self.metadata.deletionTimestamp)",
         lambda it: "deletionTimestamp" in it["metadata"],
         reads_status=False,
     ),
-    Expression("self.status.", lambda _: None, parses=False),
-    Expression("false", lambda _: False, reads_status=False, uses_self=False),
-    Expression("size(self.status.conditions) > 0", lambda it: len(it["status"]["conditions"]) > 0),
+    RandomExpression("self.status.", lambda _: None, parses=False),
+    RandomExpression("false", lambda _: False, reads_status=False, uses_self=False),
+    RandomExpression(
+        "size(self.status.conditions) > 0", lambda it: len(it["status"]["conditions"]) > 0
+    ),
 )
 
 
-def _not(one: Expression) -> Expression:
+def _not(one: RandomExpression) -> RandomExpression:
     def truth(subject: Json) -> object:
         value = one.value(subject)
         return None if value is None else not value
 
-    return Expression(f"!({one.source})", truth, one.reads_status, one.parses, one.uses_self)
+    return RandomExpression(f"!({one.source})", truth, one.reads_status, one.parses, one.uses_self)
 
 
-def _joined(one: Expression, word: str, other: Expression) -> Expression:
+def _joined(one: RandomExpression, word: str, other: RandomExpression) -> RandomExpression:
     """``and`` or ``or`` of three values: an operand that decides counts whatever the other is."""
     decides = word == "||"
 
@@ -111,7 +115,7 @@ def _joined(one: Expression, word: str, other: Expression) -> Expression:
             return decides
         return None if None in values else not decides
 
-    return Expression(
+    return RandomExpression(
         f"({one.source}) {word} ({other.source})",
         truth,
         one.reads_status or other.reads_status,
@@ -120,7 +124,7 @@ def _joined(one: Expression, word: str, other: Expression) -> Expression:
     )
 
 
-def draw(rng: Random) -> Expression:
+def draw(rng: Random) -> RandomExpression:
     """An expression: none, one that fails for no object, any, or seldom one that is not valid."""
     sure = [atom for atom in ATOMS if atom.value(EMPTY) is not None]
     valid = [atom for atom in ATOMS if atom.is_valid]
@@ -134,8 +138,8 @@ def draw(rng: Random) -> Expression:
 class RandomRule:
     """A WorkloadKind of the schedule."""
 
-    idle: Expression = NOTHING
-    ended: Expression = NOTHING
+    idle: RandomExpression = NOTHING
+    ended: RandomExpression = NOTHING
     children: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -15,7 +15,7 @@ from kube_in_process.storage.store import Revision
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
 from labs.kinds.grammar import Json, RandomRule, Says
-from labs.kinds.site import CLAIM, GROUP, ROOT, TEAMS, Site, children_of
+from labs.kinds.site import CLAIM, GROUP, ROOT, TEAMS, KindsSite, children_of
 from tests.e2e.kinds import GANGS
 from tests.e2e.site import CONTROLLER_USER
 
@@ -93,14 +93,14 @@ class Sample:
         return policy != "Manual" and any(view in over for view in self.views)
 
 
-def facts_of(site: Site, facts: Facts) -> Sample:
+def facts_of(site: KindsSite, facts: Facts) -> Sample:
     """The sample of this moment."""
     root, now = site.find(PLURAL, ROOT), site.clock.monotonic()
     views = tuple((one.says(root), _children(site, facts, one, root)) for one in facts.recent(now))
     return Sample(now, views, tuple(_policies(site, root)))
 
 
-def _policies(site: Site, root: Json | None) -> Iterator[tuple[str, float]]:
+def _policies(site: KindsSite, root: Json | None) -> Iterator[tuple[str, float]]:
     """What each ClaimReservation asks for, or may ask for soon. Without its annotation, one may
     go."""
     notes = root["metadata"].get("annotations", {}) if root is not None else {}
@@ -116,7 +116,7 @@ def _policies(site: Site, root: Json | None) -> Iterator[tuple[str, float]]:
             yield min(policies, key=POLICIES.index), seconds
 
 
-def _children(site: Site, facts: Facts, now: Readable, root: Json | None) -> bool | None:
+def _children(site: KindsSite, facts: Facts, now: Readable, root: Json | None) -> bool | None:
     kinds = {kind for _, rule in now.rules[:1] for _, kind in rule.children}
     plurals = {"Job": "jobs", "Team": TEAMS}
     wanted = tuple(plurals[kind] for kind in sorted(kinds))
@@ -136,7 +136,7 @@ def _may_make_pods(child: Json) -> bool:
     return "deletionTimestamp" not in child["metadata"] and not over
 
 
-def findings(site: Site, samples: list[Sample]) -> Iterator[str]:
+def findings(site: KindsSite, samples: list[Sample]) -> Iterator[str]:
     """What claimctl did wrong."""
     witness, world = Witness({CONTROLLER_USER}, grace=GRACE), World()
     world.listen(witness.notice)

@@ -19,7 +19,7 @@ from kube_in_process.real.flags import Parser, number
 
 from labs import frame
 from labs.kinds.bugs import BUGS
-from labs.torture.findings import Findings, counts
+from labs.torture.findings import RunFindings, counts
 from labs.torture.planting import plant
 
 BATCH = 20
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if bad else 0
 
 
-def _play(seeds: range, workers: int) -> Iterator[Findings]:
+def _play(seeds: range, workers: int) -> Iterator[RunFindings]:
     """Play on several cores; those with a finding, which are also printed at once."""
     from labs.kinds.playing import play_all
     from labs.torture.batches import prepare

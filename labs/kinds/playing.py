@@ -8,25 +8,25 @@ from random import Random
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
 
 from labs.kinds.judge import findings
-from labs.kinds.schedule import Schedule
-from labs.kinds.site import Site
-from labs.torture.findings import Findings
+from labs.kinds.schedule import KindsSchedule
+from labs.kinds.site import KindsSite
+from labs.torture.findings import RunFindings
 from labs.torture.testbed import line_of
 
 LIMIT = 100_000.0
 """Virtual seconds after which a schedule is given up."""
 
 
-def play_all(seeds: list[int]) -> list[Findings]:
+def play_all(seeds: list[int]) -> list[RunFindings]:
     """Play schedules; those with a finding. Then collect the garbage, which nothing else does."""
     bad = [played for played in map(play, seeds) if not played.good]
     gc.collect()
     return bad
 
 
-def play(seed: int) -> Findings:
+def play(seed: int) -> RunFindings:
     """Play the schedule of a seed."""
-    found = Findings(f"seed {seed}")
+    found = RunFindings(f"seed {seed}")
     try:
         run(_play(seed, found), limit=LIMIT)
     except (Deadlock, LostError, OutOfTime) as error:
@@ -34,9 +34,9 @@ def play(seed: int) -> Findings:
     return found
 
 
-async def _play(seed: int, found: Findings) -> None:
-    site, rng = Site.opened(), Random(seed)
-    schedule = Schedule(site, rng)
+async def _play(seed: int, found: RunFindings) -> None:
+    site, rng = KindsSite.opened(), Random(seed)
+    schedule = KindsSchedule(site, rng)
     first = site.handler.api.store.revision
     try:
         await schedule.play(rng.choice([8, 16, 24]))

@@ -12,7 +12,16 @@ from kube_in_process.storage.requests import DeleteOptions
 
 from labs.kinds.grammar import Json, RandomRule, draw
 from labs.kinds.judge import Facts, Sample, facts_of
-from labs.kinds.site import CLAIM, GROUP, POD_SPEC, ROOT, TEAMS, Site, owner_of, team_definition
+from labs.kinds.site import (
+    CLAIM,
+    GROUP,
+    POD_SPEC,
+    ROOT,
+    TEAMS,
+    KindsSite,
+    owner_of,
+    team_definition,
+)
 from tests.e2e.kinds import GANGS, definition
 from tests.e2e.site import NAMESPACE
 
@@ -29,10 +38,10 @@ DEFINITIONS = (RULE, f"{TEAMS}.{GROUP}")
 
 
 @dataclass
-class Schedule:
+class KindsSchedule:
     """Each method without an argument is one action. One that is impossible now does nothing."""
 
-    site: Site
+    site: KindsSite
     rng: Random
     log: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)

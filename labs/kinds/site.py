@@ -45,7 +45,7 @@ def team_definition() -> Json:
 
 
 @dataclass
-class Site:
+class KindsSite:
     """One namespace with a claim, a workload of a kind without a struct, and what it makes."""
 
     handler: Handler
@@ -55,7 +55,7 @@ class Site:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def opened(cls) -> Site:
+    def opened(cls) -> KindsSite:
         """In a running event loop."""
         clock = LoopClock(NOW)
         handler = api_server(ClusterOptions(), clock)
@@ -220,7 +220,7 @@ def owner_of(body: Json) -> list[Json]:
     return [{**head, "uid": meta["uid"], "controller": True}]
 
 
-def children_of(site: Site, uids: set[str], plurals: tuple[str, ...]) -> Iterator[Json]:
+def children_of(site: KindsSite, uids: set[str], plurals: tuple[str, ...]) -> Iterator[Json]:
     """The objects of these resources that descend from an object with one of these UIDs."""
     objects = [each for plural in plurals for each in site.all(plural)]
     family, size = set(uids), -1

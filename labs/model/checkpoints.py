@@ -21,17 +21,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.judge import Judge
 from labs.model.server import Bounds, overtaken
-from labs.model.state import ON_NODE, Pod, Process, There, World
+from labs.model.state import ON_NODE, ModelPod, ModelProcess, There, World
 from labs.model.views import gapped, restarted, see_claim, see_reservation, watch_pods
 
 FAR = 1_000_000
 """More versions than any process is behind."""
 
 
-def steps(world: World, process: Process, judge: Judge) -> Iterator[tuple[str, World]]:
+def steps(world: World, process: ModelProcess, judge: Judge) -> Iterator[tuple[str, World]]:
     """The version of now may become the checkpoint; or the one that was picked is noted."""
     if not world.left.crashes or not process.synced:
         return
@@ -41,7 +41,7 @@ def steps(world: World, process: Process, judge: Judge) -> Iterator[tuple[str, W
         yield "notes the checkpoint", world._replace(marked=1)
 
 
-def listing(world: World) -> Process:
+def listing(world: World) -> ModelProcess:
     """A process that lists everything at the checkpoint, if this is its version."""
     begun = restarted(world, two_step=False)
     return begun._replace(blind=0, known=begun.blind, whole=1) if is_reserved(world) else begun
@@ -52,7 +52,7 @@ def is_reserved(world: World) -> bool:
     return world.reservation.there != There.GONE
 
 
-def may_note(mark: Process, process: Process, judge: Judge) -> bool:
+def may_note(mark: ModelProcess, process: ModelProcess, judge: Judge) -> bool:
     """Whether the process, as the leader, notes the version of ``mark``."""
     if not has_reached(mark, process):
         return False
@@ -62,7 +62,7 @@ def may_note(mark: Process, process: Process, judge: Judge) -> bool:
     return judge.all_on_record(process, mark.reservation.ghosts if reported else ())
 
 
-def has_reached(mark: Process, process: Process) -> bool:
+def has_reached(mark: ModelProcess, process: ModelProcess) -> bool:
     """Whether all caches of the process are as late as ``mark``.
 
     A reservation that is gone since is not enough: nobody looks at its claim any more.
@@ -73,13 +73,13 @@ def has_reached(mark: Process, process: Process) -> bool:
     return bool(process.age <= mark.age and pods and reported and not gone)
 
 
-def behind(mark: Process, after: World, dialect: Dialect, bounds: Bounds) -> Process:
+def behind(mark: ModelProcess, after: World, dialect: ModelDialect, bounds: Bounds) -> ModelProcess:
     """The same when something was written: it has not seen that."""
     later = overtaken(mark, after, dialect, replace(bounds, cache_lag=FAR))
     return later._replace(age=min(later.age, bounds.cache_lag + 1))
 
 
-def begun(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
+def begun(world: World, dialect: ModelDialect) -> Iterator[tuple[str, ModelProcess]]:
     """What a process may know that begins at the checkpoint."""
     mark = world.mark
     if mark is None or not world.marked:
@@ -108,7 +108,7 @@ def restored(world: World) -> World | None:
     return then._replace(pods=pods, left=left)
 
 
-def begun_anew(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
+def begun_anew(world: World, dialect: ModelDialect) -> Iterator[tuple[str, ModelProcess]]:
     """What a process may know that begins after a restore."""
     yield "starts again", restarted(world, two_step=False)
     assert world.mark is not None
@@ -118,11 +118,11 @@ def begun_anew(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
 
 def _lost(now: int, was: int) -> int:
     """A pod after a restore: its object as it was, its containers as they are now."""
-    lost = was == Pod.NONE and now in (*ON_NODE, Pod.GHOST)
-    return Pod.GHOST if lost else was
+    lost = was == ModelPod.NONE and now in (*ON_NODE, ModelPod.GHOST)
+    return ModelPod.GHOST if lost else was
 
 
-def current(process: Process, world: World, dialect: Dialect) -> Process:
+def current(process: ModelProcess, world: World, dialect: ModelDialect) -> ModelProcess:
     """The same when its watches have shown everything up to now."""
     if process.age:
         process = see_claim(process, world.claim, dialect)
@@ -130,13 +130,15 @@ def current(process: Process, world: World, dialect: Dialect) -> Process:
     return process._replace(workload=world.workload, group=world.group)
 
 
-def refused(mark: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
+def refused(
+    mark: ModelProcess, world: World, dialect: ModelDialect, *, claims: bool
+) -> ModelProcess:
     """The same after the API server has refused watches from the checkpoint on."""
     listed = gapped(mark, world, dialect, claims=claims)
     return forgotten(listed) if claims else listed
 
 
-def forgotten(process: Process) -> Process:
+def forgotten(process: ModelProcess) -> ModelProcess:
     """The same without what the checkpoint told: an API server that was started since refuses the
     watch of claims, and etcd may have been restored."""
     allocated = process.claim.allocated

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from labs.model import checkpoints, grouping
 from labs.model.cluster import ModelStep, lacks_group
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.judge import Judge, Judgement
 from labs.model.promises import broken_by, left_behind
 from labs.model.server import (
@@ -24,14 +24,14 @@ from labs.model.state import (
     OVER,
     REMOVED,
     Claim,
-    Entry,
     Ghost,
+    ListEntry,
+    ModelPhase,
+    ModelPod,
+    ModelProcess,
     Opening,
-    Pod,
-    Process,
     Reservation,
     There,
-    WorkloadPhase,
     World,
     Write,
 )
@@ -46,19 +46,19 @@ from labs.model.views import (
     see_reservation,
 )
 
-Own = tuple[str, Process, World]
+Own = tuple[str, ModelProcess, World]
 """What a process does, and what becomes of it and of the world."""
 
 
 class Claimctl:
     """The steps of one process; ``alone`` tells what they depend on of the others."""
 
-    def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
+    def __init__(self, dialect: ModelDialect, bounds: Bounds) -> None:
         self._dialect = dialect
         self._bounds = bounds
         self.judge = Judge(dialect)
 
-    def steps(self, world: World, process: Process, *, alone: bool) -> Iterator[ModelStep]:
+    def steps(self, world: World, process: ModelProcess, *, alone: bool) -> Iterator[ModelStep]:
         """
         Args:
             alone: whether no other process acts any more on what it knew before the
@@ -77,7 +77,7 @@ class Claimctl:
                 yield from self._group(world, process)
         yield from self._troubles(world, process)
 
-    def _troubles(self, world: World, process: Process) -> Iterator[ModelStep]:
+    def _troubles(self, world: World, process: ModelProcess) -> Iterator[ModelStep]:
         """The process is killed, or its watches break."""
         if world.left.crashes:
             left = world.left._replace(crashes=world.left.crashes - 1, unlucky=1)
@@ -92,7 +92,7 @@ class Claimctl:
         if world.left.gaps and process.synced:
             yield from self._gaps(world, process)
 
-    def _starts(self, world: World) -> Iterator[tuple[str, Process]]:
+    def _starts(self, world: World) -> Iterator[tuple[str, ModelProcess]]:
         yield "starts again", restarted(world, two_step=self._bounds.two_step_start)
         yield from checkpoints.begun(world, self._dialect)
 
@@ -102,7 +102,7 @@ class Claimctl:
             for what, again in checkpoints.begun_anew(at, self._dialect):
                 yield _step(f"loses etcd to a backup and {what}", again, at, fair=False)
 
-    def _gaps(self, world: World, process: Process) -> Iterator[ModelStep]:
+    def _gaps(self, world: World, process: ModelProcess) -> Iterator[ModelStep]:
         """The watch of the pods breaks, or that of the claim, too; then comes a LIST."""
         at = world._replace(left=world.left._replace(gaps=world.left.gaps - 1))
         kinds = ((False, "lists the pods again"), (True, "lists everything again"))
@@ -113,7 +113,7 @@ class Claimctl:
 
     # deciding
 
-    def _think(self, world: World, process: Process, alone: bool) -> Iterator[ModelStep]:
+    def _think(self, world: World, process: ModelProcess, alone: bool) -> Iterator[ModelStep]:
         verdict = self._verdict(world, process)
         if verdict.write is not None:
             if not (
@@ -127,7 +127,7 @@ class Claimctl:
             if differs or self._lets_group_go(process, aged):
                 yield _step(what, aged, at)
 
-    def _act(self, world: World, process: Process, write: Write) -> Iterator[ModelStep]:
+    def _act(self, world: World, process: ModelProcess, write: Write) -> Iterator[ModelStep]:
         """Writes to the claim travel; what is late from the start is refused and changes nothing.
 
         A write to the reservation is made at once: whatever happens between decision and write
@@ -152,7 +152,7 @@ class Claimctl:
         else:
             yield from self._send(world, process, write)
 
-    def _group(self, world: World, process: Process) -> Iterator[ModelStep]:
+    def _group(self, world: World, process: ModelProcess) -> Iterator[ModelStep]:
         """Made at once, as writes to the reservation; a late one is refused."""
         write = self.judge.group_write(process)
         if write == grouping.LISTS:
@@ -175,7 +175,7 @@ class Claimctl:
             unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             yield _step(f"{what} and hears no answer", process, unheard, fair=False)
 
-    def _quiet(self, world: World, process: Process) -> Iterator[ModelStep]:
+    def _quiet(self, world: World, process: ModelProcess) -> Iterator[ModelStep]:
         """By then the scheduler acts on nothing that it knew of an earlier group of the name."""
         if process.quiet or process.group.there != There.GONE or process.claim.groups:
             return
@@ -191,17 +191,17 @@ class Claimctl:
             at = at._replace(group_seen=-1)
         yield _step("waits until the group's name is forgotten", aged, at)
 
-    def _lets_group_go(self, process: Process, aged: Process) -> bool:
+    def _lets_group_go(self, process: ModelProcess, aged: ModelProcess) -> bool:
         """Whether a wait that is over has claimctl do something about the group."""
         if not self._dialect.groups:
             return False
         return self.judge.group_write(aged) != self.judge.group_write(process)
 
-    def _verdict(self, world: World, process: Process) -> Judgement:
+    def _verdict(self, world: World, process: ModelProcess) -> Judgement:
         pods = world.pods if self._bounds.live_lists else process.pods
         return self.judge.verdict(process, pods, world.workload)
 
-    def _waits(self, world: World, process: Process, alone: bool) -> Iterator[Own]:
+    def _waits(self, world: World, process: ModelProcess, alone: bool) -> Iterator[Own]:
         """Waits that may end now; the world has to be as their length says."""
         yield from self._settles(world, process)
         yield from self._binds(world, process)
@@ -210,11 +210,11 @@ class Claimctl:
             yield what, process._replace(withdrawn_settled=1), world
         haunted = zip(process.ghosts, world.pods, strict=True)
         if process.blind and not any(
-            known == Ghost.BEFORE and there == Pod.GHOST for known, there in haunted
+            known == Ghost.BEFORE and there == ModelPod.GHOST for known, there in haunted
         ):
             yield "waits out its blind grace", process._replace(blind=0), world
         expired = tuple(
-            _EXPIRED.get(known, known) if there != Pod.GHOST else known
+            _EXPIRED.get(known, known) if there != ModelPod.GHOST else known
             for known, there in zip(process.ghosts, world.pods, strict=True)
         )
         if expired != process.ghosts:
@@ -223,11 +223,11 @@ class Claimctl:
         if overdue != process.overdue:
             yield "finds that KCM had its time", process._replace(overdue=overdue), world
 
-    def _may_part(self, process: Process, alone: bool) -> bool:
+    def _may_part(self, process: ModelProcess, alone: bool) -> bool:
         waits = process.reservation.there == There.DELETING and not process.withdrawn_settled
         return waits and (alone or not self._bounds.parting_seen)
 
-    def _settles(self, world: World, process: Process) -> Iterator[Own]:
+    def _settles(self, world: World, process: ModelProcess) -> Iterator[Own]:
         """By then the scheduler acts on nothing older than what this process has seen."""
         beyond = self._bounds.beyond
         if self._bounds.prompt_kcm and lacks_group(world, self._dialect):
@@ -241,7 +241,7 @@ class Claimctl:
             at = world if beyond else drop_views(world, process.age)
             yield "waits out the settle time", process._replace(settled=1), at
 
-    def _binds(self, world: World, process: Process) -> Iterator[Own]:
+    def _binds(self, world: World, process: ModelProcess) -> Iterator[Own]:
         """The binding times. Pods that are still open to the claim have yet to be fenced.
 
         When the time is over that counts for a pod, the scheduler has bound it if it does so on
@@ -259,7 +259,7 @@ class Claimctl:
         long = "the longer binding time" if self._dialect.conditions else "the binding time"
         yield from self._closes(world, process, over, long)
 
-    def _closed(self, process: Process, to: Opening) -> tuple[int, ...]:
+    def _closed(self, process: ModelProcess, to: Opening) -> tuple[int, ...]:
         claim = process.claim
         return tuple(
             was if was in (Opening.OVER, Opening.COMING) or self._dialect.frees(claim, pod) else to
@@ -267,7 +267,7 @@ class Claimctl:
         )
 
     def _closes(
-        self, world: World, process: Process, opened: tuple[int, ...], what: str
+        self, world: World, process: ModelProcess, opened: tuple[int, ...], what: str
     ) -> Iterator[Own]:
         if opened == process.opened:
             return
@@ -279,7 +279,7 @@ class Claimctl:
 
     # writing
 
-    def _send(self, world: World, process: Process, write: Write) -> Iterator[ModelStep]:
+    def _send(self, world: World, process: ModelProcess, write: Write) -> Iterator[ModelStep]:
         if write == GIVEN_UP:
             return
         done = process._replace(write=None)
@@ -320,7 +320,7 @@ class Claimctl:
             after = world._replace(ours=1, reservation=world.reservation._replace(asked=met))
         return write_claim(after, claim, self._dialect, self._bounds), broken
 
-    def _noted(self, world: World, process: Process, write: Write) -> Process:
+    def _noted(self, world: World, process: ModelProcess, write: Write) -> ModelProcess:
         """Nothing is decided again before the caches show what was written."""
         if write.kind in CLAIM_WRITES:
             cleared = write.kind == "list" and bool(write.values[1])
@@ -330,7 +330,7 @@ class Claimctl:
 
 
 def _step(
-    what: str, process: Process, world: World, *, fair: bool = True, broken: str = ""
+    what: str, process: ModelProcess, world: World, *, fair: bool = True, broken: str = ""
 ) -> ModelStep:
     return ModelStep("claimctl", what, world, fair, broken, process)
 
@@ -339,17 +339,17 @@ _EXPIRED: dict[int, int] = {Ghost.YOUNG: Ghost.OLD, Ghost.UNSEEN: Ghost.UNSEEN_O
 LETS_GO = Write("finalizer", (0,), ())
 
 
-def _misses_a_ghost(world: World, process: Process) -> bool:
+def _misses_a_ghost(world: World, process: ModelProcess) -> bool:
     pairs = zip(world.pods, process.pods, strict=True)
-    return any(there == Pod.GHOST and level != REMOVED for there, level in pairs)
+    return any(there == ModelPod.GHOST and level != REMOVED for there, level in pairs)
 
 
-def _lets_claim_go(write: Write, process: Process) -> bool:
+def _lets_claim_go(write: Write, process: ModelProcess) -> bool:
     """Whether the write leaves the entries of dead pods alone in the list of a claim that is held,
     or that a pod which vanished may still use, by what the process knows. A pod that its cache
     lacks may be alive."""
     reservation, workload = process.reservation, process.workload
-    held = reservation.there == There.YES and workload.phase == WorkloadPhase.ACTIVE
+    held = reservation.there == There.YES and workload.phase == ModelPhase.ACTIVE
     released = not held or reservation.step or reservation.asked
     if (released and Ghost.YOUNG not in process.ghosts) or process.claim.there != There.YES:
         return False
@@ -358,14 +358,14 @@ def _lets_claim_go(write: Write, process: Process) -> bool:
     return alone and bool(entries) and all(level in (*OVER, REMOVED) for level in entries)
 
 
-def _joins(write: Write, process: Process) -> bool:
+def _joins(write: Write, process: ModelProcess) -> bool:
     """Whether the write adds a hold beside a pod that starts or runs, or may do so, by what the
     process knows. One that is Unschedulable waits in vain."""
     adds = write.kind == "list" and write.values[0] and not process.claim.holders
     if not adds or process.claim.there != There.YES:
         return False
     entries = [level for level, entry in zip(process.pods, write.columns, strict=True) if entry]
-    return any(level in (Pod.NONE, Pod.PENDING, Pod.BOUND) for level in entries)
+    return any(level in (ModelPod.NONE, ModelPod.PENDING, ModelPod.BOUND) for level in entries)
 
 
 def describe(write: Write) -> str:
@@ -375,7 +375,7 @@ def describe(write: Write) -> str:
         names = [f"workload/{number}" for number in range(2) if holders & 1 << number]
         names += [f"group/{number}" for number in range(4) if groups & 1 << number]
         names += [
-            f"{'tombstone' if entry == Entry.TOMBSTONE else 'pod'}/p{pod}"
+            f"{'tombstone' if entry == ListEntry.TOMBSTONE else 'pod'}/p{pod}"
             for pod, entry in enumerate(write.columns)
             if entry
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from labs.model.dialects import OTHER_NODE, Dialect, finds_no_node, list_pod
+from labs.model.dialects import OTHER_NODE, ModelDialect, finds_no_node, list_pod
 from labs.model.server import (
     Bounds,
     drop_views,
@@ -26,14 +26,14 @@ from labs.model.state import (
     WAITING,
     Claim,
     Devices,
-    Entry,
+    ListEntry,
+    ModelPhase,
+    ModelPod,
+    ModelProcess,
     News,
-    Pod,
-    Process,
     Reservation,
     There,
     Workload,
-    WorkloadPhase,
     World,
     put,
 )
@@ -46,12 +46,12 @@ class ModelStep(NamedTuple):
     fair: bool = True
     broken: str = ""
     """Which promise the step breaks."""
-    process: Process | None = None
+    process: ModelProcess | None = None
     """What becomes of the process of claimctl that takes it."""
 
 
 class Cluster:
-    def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
+    def __init__(self, dialect: ModelDialect, bounds: Bounds) -> None:
         self._dialect = dialect
         self._bounds = bounds
 
@@ -92,11 +92,15 @@ class Cluster:
         return alone or world.group_seen >= 0
 
     def _plan(self, world: World, pod: int) -> Iterator[ModelStep]:
-        if world.left.actions and "refuse" in self._bounds.kinds and world.pods[pod] != Pod.STUCK:
+        if (
+            world.left.actions
+            and "refuse" in self._bounds.kinds
+            and world.pods[pod] != ModelPod.STUCK
+        ):
             left = world.left._replace(actions=world.left.actions - 1)
             yield self._refuse(world._replace(left=left), pod, "for now", fair=False)
-        if self._bounds.nominates and world.pods[pod] == Pod.STUCK:
-            world = world._replace(pods=put(world.pods, pod, Pod.NOMINATED))
+        if self._bounds.nominates and world.pods[pod] == ModelPod.STUCK:
+            world = world._replace(pods=put(world.pods, pod, ModelPod.NOMINATED))
         age = world.free[pod]
         if age >= 0:
             seen = drop_views(world, age)
@@ -105,7 +109,11 @@ class Cluster:
             yield ModelStep("scheduler", f"plans p{pod}: {how}", cleared)
         if age != 0 and world.claim.there == There.YES:
             yield self._reserve(drop_views(world, 0), pod)
-        if self._bounds.mixed_schedulers and age == 0 and world.claim.entries[pod] == Entry.NONE:
+        if (
+            self._bounds.mixed_schedulers
+            and age == 0
+            and world.claim.entries[pod] == ListEntry.NONE
+        ):
             yield self._reserve_as_of_old(drop_views(world, 0), pod)
 
     def _reserve(self, world: World, pod: int) -> ModelStep:
@@ -126,15 +134,15 @@ class Cluster:
 
     def _fit_nowhere(self, world: World, pod: int) -> Iterator[ModelStep]:
         if world.devices == Devices.CLOSED:
-            if world.pods[pod] == Pod.PENDING:
-                yield self._refuse(world, pod, "but a closed one", Pod.REFUSED)
-        elif world.pods[pod] != Pod.STUCK:
+            if world.pods[pod] == ModelPod.PENDING:
+                yield self._refuse(world, pod, "but a closed one", ModelPod.REFUSED)
+        elif world.pods[pod] != ModelPod.STUCK:
             yield self._refuse(world, pod, "with the claim's devices")
         if self._bounds.post_filter:
             yield from self._give_up(world, pod)
 
     def _refuse(
-        self, world: World, pod: int, why: str, to: Pod = Pod.STUCK, *, fair: bool = True
+        self, world: World, pod: int, why: str, to: ModelPod = ModelPod.STUCK, *, fair: bool = True
     ) -> ModelStep:
         refused = world._replace(pods=put(world.pods, pod, to))
         return ModelStep("scheduler", f"finds no node for p{pod} {why}", refused, fair)
@@ -153,7 +161,7 @@ class Cluster:
 
     def _give_up(self, world: World, pod: int) -> Iterator[ModelStep]:
         """PostFilter: a claim is deallocated that lists nobody else than the pod at hand."""
-        left = world.claim._replace(entries=put(world.claim.entries, pod, Entry.NONE))
+        left = world.claim._replace(entries=put(world.claim.entries, pod, ListEntry.NONE))
         if world.claim.usable and left.empty:
             freed = self._write(world._replace(ours=0), left._replace(allocated=0))
             yield ModelStep("scheduler", "(PostFilter) deallocates", drop_views(freed, 0))
@@ -166,7 +174,7 @@ class Cluster:
     def _bind(self, world: World, pod: int) -> ModelStep:
         broken = "" if world.claim.allocated else f"p{pod} is bound on a claim without allocation"
         world = world._replace(
-            pods=put(world.pods, pod, Pod.BOUND), cleared=put(world.cleared, pod, -1)
+            pods=put(world.pods, pod, ModelPod.BOUND), cleared=put(world.cleared, pod, -1)
         )
         return ModelStep("scheduler", f"binds p{pod}", world, broken=broken)
 
@@ -179,7 +187,7 @@ class Cluster:
         """The pod is gone: its entry is taken out by UID, whatever the version."""
         world = world._replace(cleared=put(world.cleared, pod, -1))
         if world.claim.entries[pod] in LISTED:
-            entries = put(world.claim.entries, pod, Entry.NONE)
+            entries = put(world.claim.entries, pod, ListEntry.NONE)
             world = self._write(world, world.claim._replace(entries=entries))
         return ModelStep("scheduler", f"gives p{pod} up, which is gone", world)
 
@@ -210,11 +218,11 @@ class Cluster:
 
     def _clean(self, world: World) -> Iterator[ModelStep]:
         claim = world.claim
-        unknown = claim.holders or Entry.TOMBSTONE in claim.entries
+        unknown = claim.holders or ListEntry.TOMBSTONE in claim.entries
         if unknown and not self._dialect.kcm_keeps_unknown:
             return
         stays = tuple(
-            Entry.NONE if entry in LISTED and there not in ALIVE else entry
+            ListEntry.NONE if entry in LISTED and there not in ALIVE else entry
             for entry, there in zip(claim.entries, world.pods, strict=True)
         )
         group = world.group
@@ -234,7 +242,7 @@ class Cluster:
         left = world.left._replace(actions=world.left.actions - 1)
         for pod, entry in enumerate(world.claim.entries):
             if entry in LISTED and world.pods[pod] in WAITING:
-                entries = put(world.claim.entries, pod, Entry.NONE)
+                entries = put(world.claim.entries, pod, ListEntry.NONE)
                 after = self._write(
                     world._replace(left=left), world.claim._replace(entries=entries)
                 )
@@ -251,8 +259,7 @@ class Cluster:
             seen = world._replace(group_seen=there)
             yield ModelStep("scheduler", "is shown the group", seen)
         owned = (
-            world.workload.phase != WorkloadPhase.ABSENT
-            and world.workload.incarnation == group.owner
+            world.workload.phase != ModelPhase.ABSENT and world.workload.incarnation == group.owner
         )
         if group.there == There.YES and not owned:
             gone = write_group(world, group._replace(there=There.DELETING))
@@ -266,49 +273,51 @@ class Cluster:
 
     def _nodes(self, world: World) -> Iterator[ModelStep]:
         """A pod that nobody wants has to stop; another one may. Objects of finished pods go."""
-        over = world.workload.phase != WorkloadPhase.ACTIVE
-        kept = world.workload.phase in (WorkloadPhase.ACTIVE, WorkloadPhase.ENDED)
+        over = world.workload.phase != ModelPhase.ACTIVE
+        kept = world.workload.phase in (ModelPhase.ACTIVE, ModelPhase.ENDED)
         for pod, there in enumerate(world.pods):
             unwanted = over and not self._dialect.is_other(world.pods, pod)
-            if there == Pod.GHOST:
-                yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
-            elif there in (Pod.LEAVING, Pod.ENDED) or (unwanted and self._deletes(world, there)):
+            if there == ModelPod.GHOST:
+                yield self._moved(world, pod, ModelPod.EXPIRED, "time", "is past its grace")
+            elif there in (ModelPod.LEAVING, ModelPod.ENDED) or (
+                unwanted and self._deletes(world, there)
+            ):
                 yield self._deleted(world, pod, fair=over)
-            elif there == Pod.BOUND and world.devices == Devices.TAINTED:
-                yield self._moved(world, pod, Pod.QUIET, "KCM", "is evicted")
-            elif there == Pod.QUIET and world.devices == Devices.TAINTED and not unwanted:
+            elif there == ModelPod.BOUND and world.devices == Devices.TAINTED:
+                yield self._moved(world, pod, ModelPod.QUIET, "KCM", "is evicted")
+            elif there == ModelPod.QUIET and world.devices == Devices.TAINTED and not unwanted:
                 yield from self._replaced(world, pod)
             elif not unwanted and not self._bounds.finish:
                 continue
-            elif there == Pod.BOUND:
-                yield self._moved(world, pod, Pod.DONE, "kubelet", "finishes", fair=unwanted)
-            elif there == Pod.DONE:
-                yield self._moved(world, pod, Pod.QUIET, "server", "is deleted", fair=not kept)
+            elif there == ModelPod.BOUND:
+                yield self._moved(world, pod, ModelPod.DONE, "kubelet", "finishes", fair=unwanted)
+            elif there == ModelPod.DONE:
+                yield self._moved(world, pod, ModelPod.QUIET, "server", "is deleted", fair=not kept)
             elif there in WAITING and unwanted:
-                yield self._moved(world, pod, Pod.QUIET, "workload", "is deleted, never bound")
+                yield self._moved(world, pod, ModelPod.QUIET, "workload", "is deleted, never bound")
 
     def _deletes(self, world: World, there: int) -> bool:
         """Whether the workload, or garbage collection, deletes a pod that runs."""
-        scaled = world.workload.phase in (WorkloadPhase.IDLE, WorkloadPhase.ABSENT)
-        return self._bounds.graceful and scaled and there == Pod.BOUND
+        scaled = world.workload.phase in (ModelPhase.IDLE, ModelPhase.ABSENT)
+        return self._bounds.graceful and scaled and there == ModelPod.BOUND
 
     def _deleted(self, world: World, pod: int, *, fair: bool) -> ModelStep:
         """The pod is deleted; it ends when it likes, if a workload is there; its object goes."""
-        if world.pods[pod] == Pod.LEAVING:
-            return self._moved(world, pod, Pod.ENDED, "kubelet", "ends", fair=fair)
-        if world.pods[pod] == Pod.ENDED:
-            return self._moved(world, pod, Pod.QUIET, "server", "is gone")
-        return self._moved(world, pod, Pod.LEAVING, "workload", "is being deleted")
+        if world.pods[pod] == ModelPod.LEAVING:
+            return self._moved(world, pod, ModelPod.ENDED, "kubelet", "ends", fair=fair)
+        if world.pods[pod] == ModelPod.ENDED:
+            return self._moved(world, pod, ModelPod.QUIET, "server", "is gone")
+        return self._moved(world, pod, ModelPod.LEAVING, "workload", "is being deleted")
 
     def _moved(
-        self, world: World, pod: int, to: Pod, who: str, what: str, *, fair: bool = True
+        self, world: World, pod: int, to: ModelPod, who: str, what: str, *, fair: bool = True
     ) -> ModelStep:
         return ModelStep(who, f"p{pod} {what}", world._replace(pods=put(world.pods, pod, to)), fair)
 
     def _replaced(self, world: World, pod: int) -> Iterator[ModelStep]:
         """The next pod takes the number: so that evictions without end are a circle."""
-        if world.claim.entries[pod] == Entry.NONE and world.cleared[pod] < 0:
-            anew = self._moved(world, pod, Pod.NONE, "time", "is forgotten")
+        if world.claim.entries[pod] == ListEntry.NONE and world.cleared[pod] < 0:
+            anew = self._moved(world, pod, ModelPod.NONE, "time", "is forgotten")
             shared = self._dialect.frees(world.claim, pod)
             free = put(world.free, pod, world.free[pod] if shared else -1)
             yield anew._replace(world=anew.world._replace(free=free, news=News.ANEW))
@@ -317,12 +326,14 @@ class Cluster:
 
     def _workload(self, world: World) -> Iterator[ModelStep]:
         own = world.pods[: len(world.pods) - self._dialect.others]
-        if Pod.NONE not in own or not (world.late or world.workload.phase == WorkloadPhase.ACTIVE):
+        if ModelPod.NONE not in own or not (
+            world.late or world.workload.phase == ModelPhase.ACTIVE
+        ):
             return
         if self._bounds.one_by_one and any(there in ALIVE for there in own):
             return
-        pod = own.index(Pod.NONE)
-        made = world._replace(pods=put(world.pods, pod, Pod.PENDING))
+        pod = own.index(ModelPod.NONE)
+        made = world._replace(pods=put(world.pods, pod, ModelPod.PENDING))
         if world.group.there == There.GONE and self._bounds.group_end_seen:
             made = made._replace(group_seen=-1)
         if world.late:
@@ -374,49 +385,53 @@ class Cluster:
 
     def _on_pods(self, world: World) -> Iterator[tuple[str, str, World]]:
         for pod, there in enumerate(world.pods):
-            if there == Pod.NONE and self._dialect.is_other(world.pods, pod):
-                yield "other", f"makes p{pod} for another node", _with_pod(world, pod, Pod.PENDING)
+            if there == ModelPod.NONE and self._dialect.is_other(world.pods, pod):
+                yield (
+                    "other",
+                    f"makes p{pod} for another node",
+                    _with_pod(world, pod, ModelPod.PENDING),
+                )
             if there in ALIVE:
-                if there != Pod.LEAVING:
-                    to = Pod.LEAVING if there == Pod.BOUND else Pod.QUIET
+                if there != ModelPod.LEAVING:
+                    to = ModelPod.LEAVING if there == ModelPod.BOUND else ModelPod.QUIET
                     yield "delete pod", f"deletes p{pod}", _with_pod(world, pod, to)
-                to = Pod.GHOST if there in ON_NODE else Pod.QUIET
+                to = ModelPod.GHOST if there in ON_NODE else ModelPod.QUIET
                 yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
 
     def _on_workload(self, world: World) -> Iterator[tuple[str, str, World]]:
         phase, incarnation = world.workload
-        if phase == WorkloadPhase.ACTIVE:
-            yield "scale", "scales to zero", _with_phase(world, WorkloadPhase.IDLE)
-            yield "end", "sees the workload complete", _with_phase(world, WorkloadPhase.ENDED)
-        if phase == WorkloadPhase.IDLE:
-            yield "scale", "scales up again", _with_phase(world, WorkloadPhase.ACTIVE)
-        if phase != WorkloadPhase.ABSENT:
-            yield "delete", "deletes the workload", _with_phase(world, WorkloadPhase.ABSENT)
+        if phase == ModelPhase.ACTIVE:
+            yield "scale", "scales to zero", _with_phase(world, ModelPhase.IDLE)
+            yield "end", "sees the workload complete", _with_phase(world, ModelPhase.ENDED)
+        if phase == ModelPhase.IDLE:
+            yield "scale", "scales up again", _with_phase(world, ModelPhase.ACTIVE)
+        if phase != ModelPhase.ABSENT:
+            yield "delete", "deletes the workload", _with_phase(world, ModelPhase.ABSENT)
         elif incarnation == 0:
-            again = world._replace(workload=Workload(WorkloadPhase.ACTIVE, 1), late=0)
+            again = world._replace(workload=Workload(ModelPhase.ACTIVE, 1), late=0)
             yield "recreate", "makes the workload again", again
 
 
-def _unlisted(world: World, dialect: Dialect, *, grouped: bool) -> Iterator[int]:
+def _unlisted(world: World, dialect: ModelDialect, *, grouped: bool) -> Iterator[int]:
     """Pods that KCM puts back, finished ones too; one by one, or by their group. It puts back none
     that is being deleted."""
     for pod, there in enumerate(world.pods):
         by_group = dialect.groups and not dialect.is_other(world.pods, pod)
-        listed = world.claim.entries[pod] != Entry.NONE
-        if there in (Pod.BOUND, Pod.DONE) and by_group == grouped and not listed:
+        listed = world.claim.entries[pod] != ListEntry.NONE
+        if there in (ModelPod.BOUND, ModelPod.DONE) and by_group == grouped and not listed:
             yield pod
 
 
-def lacks_group(world: World, dialect: Dialect) -> bool:
+def lacks_group(world: World, dialect: ModelDialect) -> bool:
     """Whether KCM puts the group back; where there is none it writes nothing for its pods."""
     missing = world.claim.usable and not world.claim.groups and world.group_seen >= 0
     return missing and any(True for _ in _unlisted(world, dialect, grouped=True))
 
 
-def _with_phase(world: World, phase: WorkloadPhase) -> World:
-    late = int(world.workload.phase == WorkloadPhase.ACTIVE)
+def _with_phase(world: World, phase: ModelPhase) -> World:
+    late = int(world.workload.phase == ModelPhase.ACTIVE)
     return world._replace(workload=world.workload._replace(phase=phase), late=late)
 
 
-def _with_pod(world: World, pod: int, to: Pod) -> World:
+def _with_pod(world: World, pod: int, to: ModelPod) -> World:
     return world._replace(pods=put(world.pods, pod, to))

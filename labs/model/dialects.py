@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from claimctl.reservation.facts.snapshot import Rules
-from labs.model.state import LISTED, Claim, Devices, Entry, World, put
+from labs.model.state import LISTED, Claim, Devices, ListEntry, World, put
 
 DRIVER = "gpu.example.com"
 OTHER_NODE = 3
@@ -24,7 +24,7 @@ class Conditions(StrEnum):
     OTHER = "another claim's"
 
 
-class Dialect(Protocol):
+class ModelDialect(Protocol):
     def __hash__(self) -> int: ...
 
     @property
@@ -86,7 +86,7 @@ class Dialect(Protocol):
         ...
 
 
-def finds_no_node(world: World, pod: int, dialect: Dialect) -> bool:
+def finds_no_node(world: World, pod: int, dialect: ModelDialect) -> bool:
     """Whether no node takes the pod because of the claim's allocation."""
     misplaced = world.claim.allocated == 1 and dialect.is_other(world.pods, pod)
     closed = world.devices == Devices.CLOSED and world.claim.allocated != OTHER_NODE
@@ -95,7 +95,7 @@ def finds_no_node(world: World, pod: int, dialect: Dialect) -> bool:
 
 
 def list_pod(claim: Claim, pod: int) -> Claim:
-    return claim._replace(entries=put(claim.entries, pod, Entry.POD))
+    return claim._replace(entries=put(claim.entries, pod, ListEntry.POD))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ class Hold(_Pods):
         wait for each other, with claimctl or without.
         """
         listed = claim.allocated and claim.entries[pod] in LISTED
-        alone = claim.beside == (0, 0) and Entry.TOMBSTONE not in claim.entries
+        alone = claim.beside == (0, 0) and ListEntry.TOMBSTONE not in claim.entries
         return bool(listed and (alone or not self.late))
 
 
@@ -172,7 +172,7 @@ class Native(_Pods):
         return Rules("native", fight_limit=1_000_000, crowd=0)
 
     def frees(self, claim: Claim, pod: int) -> bool:
-        listed = claim.entries[pod] == Entry.POD or Entry.TOMBSTONE in claim.entries
+        listed = claim.entries[pod] == ListEntry.POD or ListEntry.TOMBSTONE in claim.entries
         return claim.usable and bool(claim.holders or listed)
 
     def reserve(self, claim: Claim, pod: int, group: int) -> Claim:

@@ -16,7 +16,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
 from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from labs.model.objects import LONG, owner_of
-from labs.model.state import ALIVE, Group, Process, There, WorkloadPhase, World, Write
+from labs.model.state import ALIVE, GroupObject, ModelPhase, ModelProcess, There, World, Write
 from tests.support import builders
 
 MAKE, GUARD, UNGUARD, DROP = range(4)
@@ -34,7 +34,7 @@ LISTS = Write("group", (), ())
 """No write yet: the pods have to be listed first."""
 
 
-def write(process: Process, snapshot: Snapshot, listed: bool | None) -> Write | None:
+def write(process: ModelProcess, snapshot: Snapshot, listed: bool | None) -> Write | None:
     decision = decide_group(_case(process, snapshot, listed))
     if decision.lists:
         return LISTS
@@ -50,7 +50,7 @@ def write(process: Process, snapshot: Snapshot, listed: bool | None) -> Write | 
             return Write("group", (DROP, 0), ())
 
 
-def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCase:
+def _case(process: ModelProcess, snapshot: Snapshot, listed: bool | None) -> GroupCase:
     """As the controller makes it; the one claim is all that the group is about."""
     group = next(iter(snapshot.groups), None)
     workload = process.workload
@@ -58,7 +58,7 @@ def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCas
     return GroupCase(
         group=group,
         asking=_asking(process),
-        owner_ended=ours and workload.phase == WorkloadPhase.ENDED,
+        owner_ended=ours and workload.phase == ModelPhase.ENDED,
         guarded=process.reservation.there != There.GONE and not leaves_to_group(snapshot),
         in_use=in_use(process.pods),
         in_use_live=listed,
@@ -72,21 +72,21 @@ def in_use(pods: tuple[int, ...]) -> bool:
     return any(pod in ALIVE for pod in pods)
 
 
-def _asking(process: Process) -> tuple[Asking, ...]:
-    if process.workload.phase in (WorkloadPhase.ABSENT, WorkloadPhase.ENDED):
+def _asking(process: ModelProcess) -> tuple[Asking, ...]:
+    if process.workload.phase in (ModelPhase.ABSENT, ModelPhase.ENDED):
         return ()
     reserved = {builders.CLAIM} if process.reservation.there == There.YES else set()
     owner = owner_of(process.workload.incarnation)
     return (Asking(owner, _TEMPLATE, frozenset(reserved)),)
 
 
-def written(world: World, process: Process, write: Write) -> Group | None:
+def written(world: World, process: ModelProcess, write: Write) -> GroupObject | None:
     """The group after the write, or None where the API server refuses it."""
     group, (what, owner) = world.group, write.values
     if what == MAKE:
         if group.there != There.GONE:
             return None
-        return Group(There.YES, group.incarnation + 1, owner, guarded=1, protected=1)
+        return GroupObject(There.YES, group.incarnation + 1, owner, guarded=1, protected=1)
     if process.group != group:
         return None
     if what == DROP:

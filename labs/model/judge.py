@@ -27,8 +27,8 @@ from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.users import ghosts
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from labs.model import grouping, objects
-from labs.model.dialects import Conditions, Dialect
-from labs.model.state import EXISTS, Process, There, Workload, WorkloadPhase, Write
+from labs.model.dialects import Conditions, ModelDialect
+from labs.model.state import EXISTS, ModelPhase, ModelProcess, There, Workload, Write
 from tests.support import builders
 
 ROUNDS = 12
@@ -48,7 +48,7 @@ class Restless(Exception):
 
 
 class Judge:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: ModelDialect) -> None:
         self._dialect = dialect
         self._known: dict[tuple[object, ...], Judgement] = {}
         self._grouped: dict[tuple[object, ...], Write | None] = {}
@@ -56,7 +56,9 @@ class Judge:
         self._unasked: dict[tuple[object, ...], Judgement | None] = {}
         """What follows without asking anything; None where something has to be asked."""
 
-    def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Judgement:
+    def verdict(
+        self, process: ModelProcess, pods: tuple[int, ...], workload: Workload
+    ) -> Judgement:
         """What the process does when a LIST shows ``pods`` and a GET shows ``workload``."""
         key = _key(process)
         if key not in self._unasked:
@@ -71,7 +73,7 @@ class Judge:
             known = self._known[full] = self._decide(process, (pods, workload))[0]
         return known
 
-    def group_write(self, process: Process, *, listed: bool | None = None) -> Write | None:
+    def group_write(self, process: ModelProcess, *, listed: bool | None = None) -> Write | None:
         """What the process does about the group, from its caches.
 
         Args:
@@ -83,7 +85,7 @@ class Judge:
             self._grouped[key] = grouping.write(process, snapshot, listed)
         return self._grouped[key]
 
-    def all_on_record(self, process: Process, record: tuple[int, ...]) -> bool:
+    def all_on_record(self, process: ModelProcess, record: tuple[int, ...]) -> bool:
         """Whether the process may note a version at which the status names these ghosts."""
         key = (*_key(process), record)
         if key not in self._on_record:
@@ -96,7 +98,7 @@ class Judge:
         return len(self._known) + sum(answer is not None for answer in self._unasked.values())
 
     def _decide(
-        self, process: Process, live: tuple[tuple[int, ...], Workload] | None
+        self, process: ModelProcess, live: tuple[tuple[int, ...], Workload] | None
     ) -> tuple[Judgement, bool]:
         """The verdict, and whether anything had to be asked (only that, where ``live`` is None)."""
         scene = _Scene(process, self._dialect)
@@ -116,7 +118,7 @@ class Judge:
         raise Restless(f"{process}: {decision}")
 
 
-def _key(process: Process) -> tuple[object, ...]:
+def _key(process: ModelProcess) -> tuple[object, ...]:
     return (
         process.claim,
         process.reservation,
@@ -141,9 +143,9 @@ def _key(process: Process) -> tuple[object, ...]:
     )
 
 
-def _confirmed(workload: Workload, dialect: Dialect) -> WorkloadState:
+def _confirmed(workload: Workload, dialect: ModelDialect) -> WorkloadState:
     """What a live GET of the workload tells."""
-    if workload.phase == WorkloadPhase.ABSENT:
+    if workload.phase == ModelPhase.ABSENT:
         return WorkloadState(RealPhase.ABSENT)
     return replace(objects.workload_of(workload, dialect), confirmed=True)
 
@@ -151,13 +153,13 @@ def _confirmed(workload: Workload, dialect: Dialect) -> WorkloadState:
 class _Scene:
     """One process at one moment, with what it has found out."""
 
-    def __init__(self, process: Process, dialect: Dialect) -> None:
+    def __init__(self, process: ModelProcess, dialect: ModelDialect) -> None:
         self._process = process
         self._dialect = dialect
         self._held: ClaimReservation | None = None
         if process.reservation.there != There.GONE:
             self._held = objects.reservation_of(process.reservation, dialect)
-        absent = process.workload.phase == WorkloadPhase.ABSENT
+        absent = process.workload.phase == ModelPhase.ABSENT
         unseen = WorkloadState(RealPhase.UNSEEN)
         self._workload = unseen if absent else objects.workload_of(process.workload, dialect)
         self._evidence = Evidence()

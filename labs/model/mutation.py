@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.search import Found, Search
 from labs.model.server import Bounds
 from labs.model.space import Model
@@ -39,7 +39,7 @@ class Mutation:
     """A rule that is left out, and where that shows."""
 
     name: str
-    dialect: Dialect
+    dialect: ModelDialect
     bounds: Bounds
     patches: tuple[Patch, ...] = ()
 

@@ -43,7 +43,7 @@ from claimctl.wire.reservations import (
     ForceDeletedPod,
     ReleaseProgress,
 )
-from labs.model.dialects import DRIVER, OTHER_NODE, Conditions, Dialect
+from labs.model.dialects import DRIVER, OTHER_NODE, Conditions, ModelDialect
 from labs.model.state import (
     EXISTS,
     LISTED,
@@ -51,16 +51,16 @@ from labs.model.state import (
     WAITING,
     Came,
     Claim,
-    Entry,
     Ghost,
-    Group,
+    GroupObject,
+    ListEntry,
+    ModelPhase,
+    ModelPod,
+    ModelProcess,
     Opening,
-    Pod,
-    Process,
     Reservation,
     There,
     Workload,
-    WorkloadPhase,
     Write,
 )
 from labs.model.views import KNOWN
@@ -92,9 +92,9 @@ _TAINTED = (
 _ONE_NODE = {"node-0": builders.node()}
 _ONE_CLOSED = {"node-0": builders.node(cordoned=True), "node-1": builders.node("node-1")}
 _PHASES = {
-    WorkloadPhase.ACTIVE: RealPhase.ACTIVE,
-    WorkloadPhase.IDLE: RealPhase.IDLE,
-    WorkloadPhase.ENDED: RealPhase.ENDED,
+    ModelPhase.ACTIVE: RealPhase.ACTIVE,
+    ModelPhase.IDLE: RealPhase.IDLE,
+    ModelPhase.ENDED: RealPhase.ENDED,
 }
 
 
@@ -106,7 +106,7 @@ _NUMBERS = {f"uid-{name_of(pod)}": pod for pod in range(16)}
 
 
 @lru_cache(None)
-def pods_of(levels: tuple[int, ...], dialect: Dialect) -> tuple[wire_pods.Pod, ...]:
+def pods_of(levels: tuple[int, ...], dialect: ModelDialect) -> tuple[wire_pods.Pod, ...]:
     """The pods that are there, by what a cache or a LIST shows."""
     return tuple(
         _pod(name_of(pod), level, dialect, other=dialect.is_other(levels, pod))
@@ -115,28 +115,30 @@ def pods_of(levels: tuple[int, ...], dialect: Dialect) -> tuple[wire_pods.Pod, .
     )
 
 
-def group_name(dialect: Dialect) -> str:
+def group_name(dialect: ModelDialect) -> str:
     """The PodGroup that pods and the workload's template name, or ''."""
     return "train" if dialect.groups else ""
 
 
-def _pod(name: str, level: int, dialect: Dialect, *, other: bool) -> wire_pods.Pod:
+def _pod(name: str, level: int, dialect: ModelDialect, *, other: bool) -> wire_pods.Pod:
     group = "" if other else group_name(dialect)
     if level in WAITING:
-        since = {Pod.PENDING: None, Pod.REFUSED: builders.NOW}.get(Pod(level), _LONG_AGO)
+        since = {ModelPod.PENDING: None, ModelPod.REFUSED: builders.NOW}.get(
+            ModelPod(level), _LONG_AGO
+        )
         made = builders.pending(name, group=group, unschedulable_at=since)
-        if level == Pod.NOMINATED:
+        if level == ModelPod.NOMINATED:
             made = replace(made, status=replace(made.status, nominated_node_name="node-0"))
         if dialect.conditions is Conditions.OTHER:
             names = (*made.spec.resource_claims, _FABRIC)
             made = replace(made, spec=replace(made.spec, resource_claims=names))
         return made if other else builders.owned(made)
     build = builders.running if level in ON_NODE else builders.finished
-    return build(name, group=group, deleting=level in (Pod.LEAVING, Pod.ENDED))
+    return build(name, group=group, deleting=level in (ModelPod.LEAVING, ModelPod.ENDED))
 
 
 @lru_cache(None)
-def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
+def claim_of(claim: Claim, dialect: ModelDialect) -> ResourceClaim | None:
     if claim.there == There.GONE:
         return None
     made = builders.claim(
@@ -162,19 +164,21 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
         return made
     ours = [ref.uid for ref in _holders(claim.holders)]
     ours += [
-        f"uid-{name_of(pod)}" for pod, entry in enumerate(claim.entries) if entry == Entry.AHEAD
+        f"uid-{name_of(pod)}" for pod, entry in enumerate(claim.entries) if entry == ListEntry.AHEAD
     ]
     return builders.written_by_claimctl(made, ours)
 
 
-def _allocated_anew(dialect: Dialect) -> AllocationResult:
+def _allocated_anew(dialect: ModelDialect) -> AllocationResult:
     return builders.allocation(shared=dialect.shared, node="node-1")
 
 
 def _references(claim: Claim) -> list[Reference]:
     pod_ref = builders.pod_ref
-    makers = {Entry.POD: pod_ref, Entry.AHEAD: pod_ref, Entry.TOMBSTONE: builders.tomb}
-    pods = [makers[Entry(entry)](name_of(pod)) for pod, entry in enumerate(claim.entries) if entry]
+    makers = {ListEntry.POD: pod_ref, ListEntry.AHEAD: pod_ref, ListEntry.TOMBSTONE: builders.tomb}
+    pods = [
+        makers[ListEntry(entry)](name_of(pod)) for pod, entry in enumerate(claim.entries) if entry
+    ]
     return pods + _holders(claim.holders) + _groups(claim.groups)
 
 
@@ -187,7 +191,7 @@ def _holders(bits: int) -> list[Reference]:
 
 
 @lru_cache(None)
-def groups_of(group: Group) -> tuple[PodGroup, ...]:
+def groups_of(group: GroupObject) -> tuple[PodGroup, ...]:
     """The group as a cache shows it, if it is there."""
     if group.there == There.GONE:
         return ()
@@ -219,7 +223,7 @@ def owner_of(incarnation: int) -> OwnerReference:
 
 
 @lru_cache(None)
-def reservation_of(reservation: Reservation, dialect: Dialect) -> ClaimReservation:
+def reservation_of(reservation: Reservation, dialect: ModelDialect) -> ClaimReservation:
     made = builders.reservation(
         deleting=reservation.there == There.DELETING,
         status=_status(reservation, dialect),
@@ -230,7 +234,7 @@ def reservation_of(reservation: Reservation, dialect: Dialect) -> ClaimReservati
     return replace(made, metadata=replace(made.metadata, finalizers=()))
 
 
-def _status(reservation: Reservation, dialect: Dialect) -> ClaimReservationStatus:
+def _status(reservation: Reservation, dialect: ModelDialect) -> ClaimReservationStatus:
     recorded = reservation.recorded
     return ClaimReservationStatus(
         dialect=dialect.rules.dialect,
@@ -263,11 +267,11 @@ def _ghost(pod: int, ghost: int) -> ForceDeletedPod:
     return ForceDeletedPod(uid=f"uid-{name}", name=name, node_name=node, since=builders.NOW)
 
 
-def ghosts_of(process: Process) -> tuple[ForceDeletedPod, ...]:
+def ghosts_of(process: ModelProcess) -> tuple[ForceDeletedPod, ...]:
     return tuple(_ghost(pod, ghost) for pod, ghost in enumerate(process.ghosts) if ghost in KNOWN)
 
 
-def memory_of(process: Process, dialect: Dialect) -> Memory:
+def memory_of(process: ModelProcess, dialect: ModelDialect) -> Memory:
     ghosts = enumerate(process.ghosts)
     bound_by_now = max(_closed_for(process.opened), SETTLED)
     return Memory(
@@ -297,7 +301,7 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
     )
 
 
-def _openings(process: Process, dialect: Dialect) -> Openings:
+def _openings(process: ModelProcess, dialect: ModelDialect) -> Openings:
     """What opens the claim to all pods of a group, or of a workload, shows for all of them."""
     opened = process.opened
     entries = {
@@ -324,7 +328,7 @@ def _closed_for(opened: Iterable[int]) -> float:
     return min(ages.get(Opening(opening), 0.0) for opening in opened)
 
 
-def _arrivals(process: Process) -> Arrivals:
+def _arrivals(process: ModelProcess) -> Arrivals:
     came = [(f"uid-{name_of(pod)}", known) for pod, known in enumerate(process.came) if known]
     return Arrivals(
         claim_age=inf,
@@ -333,22 +337,22 @@ def _arrivals(process: Process) -> Arrivals:
     )
 
 
-def workload_of(workload: Workload, dialect: Dialect) -> WorkloadState:
+def workload_of(workload: Workload, dialect: ModelDialect) -> WorkloadState:
     """The workload as its object shows it."""
     return WorkloadState(
-        _PHASES[WorkloadPhase(workload.phase)],
+        _PHASES[ModelPhase(workload.phase)],
         f"uid-{workload.incarnation}",
-        wants=1 if workload.phase == WorkloadPhase.ACTIVE else 0,
+        wants=1 if workload.phase == ModelPhase.ACTIVE else 0,
         pod_group=group_name(dialect),
         pod_owners=frozenset({"uid-set"}),
     )
 
 
-def write_of(write: RealWrite, held: Reservation, claim: Claim, dialect: Dialect) -> Write:
+def write_of(write: RealWrite, held: Reservation, claim: Claim, dialect: ModelDialect) -> Write:
     """A write of ``decide`` in the model's terms."""
     match write:
         case WriteList():
-            new = Entry.AHEAD if dialect.ahead else Entry.POD
+            new = ListEntry.AHEAD if dialect.ahead else ListEntry.POD
             listed = tuple(entry if entry in LISTED else new for entry in claim.entries)
             holders, groups, entries = _list(write.reserved_for, listed)
             made = Write("list", (holders, int(write.deallocate), groups), entries)
@@ -378,7 +382,7 @@ def _list(
     for reference in references:
         if is_pod(reference) or is_tombstone(reference):
             number = _NUMBERS[reference.uid]
-            entries[number] = pods[number] if is_pod(reference) else Entry.TOMBSTONE
+            entries[number] = pods[number] if is_pod(reference) else ListEntry.TOMBSTONE
         elif is_pod_group(reference):
             groups |= 1 << _GROUPS.index(reference)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labs.model.dialects import Dialect, finds_no_node
+from labs.model.dialects import ModelDialect, finds_no_node
 from labs.model.state import (
     ALIVE,
     EXISTS,
@@ -11,18 +11,18 @@ from labs.model.state import (
     WAITING,
     Claim,
     Devices,
-    Entry,
-    Pod,
+    ListEntry,
+    ModelPhase,
+    ModelPod,
     There,
-    WorkloadPhase,
     World,
     Write,
 )
 
-IN_USE = (*ON_NODE, Pod.GHOST)
+IN_USE = (*ON_NODE, ModelPod.GHOST)
 
 
-def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str:
+def broken_by(world: World, write: Write, claim: Claim, dialect: ModelDialect) -> str:
     """Which promise a write of claimctl to the claim breaks; '' for none.
 
     What begins with 422 is refused by the API server, so nothing comes of it.
@@ -70,7 +70,7 @@ def _leaves_alone(write: Write, before: Claim, after: Claim) -> bool:
     return bool(before.holders and left and not write.bound)
 
 
-def _may_empty(before: Claim, dialect: Dialect) -> bool:
+def _may_empty(before: Claim, dialect: ModelDialect) -> bool:
     """By a fence, or where a hold is late."""
     return dialect.shared or bool(before.groups) or dialect.late
 
@@ -90,7 +90,7 @@ def _adds(before: Claim, after: Claim) -> bool:
     return bool(after.holders & ~before.holders) or any(new and new != old for old, new in entries)
 
 
-def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
+def _entries(world: World, write: Write, after: Claim, dialect: ModelDialect) -> str:
     """Promise 2: what of pods was taken out was dead, or stands in another form."""
     present = 0 if world.group.there == There.GONE else 1 << world.group.incarnation
     taken = world.claim.groups & ~after.groups
@@ -99,14 +99,15 @@ def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
     folds = dialect.shared and after.holders
     for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
         there = world.pods[pod]
-        if new == Entry.AHEAD and old == Entry.NONE:
+        if new == ListEntry.AHEAD and old == ListEntry.NONE:
             if wrong := _listed_ahead(world, write, after, pod, dialect):
                 return wrong
-        elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
+        elif old == ListEntry.POD and new == ListEntry.NONE and there in ALIVE:
             if not folds and not _in_vain(world, write, after, there):
-                return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
-        elif new == Entry.TOMBSTONE and old != new and there in ALIVE:
-            return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
+                now = ModelPod(there).name.lower()
+                return f"promise 2: the entry of p{pod} removed, which is {now}"
+        elif new == ListEntry.TOMBSTONE and old != new and there in ALIVE:
+            return f"promise 2: a tombstone for p{pod}, which is {ModelPod(there).name.lower()}"
     return ""
 
 
@@ -118,11 +119,11 @@ def _in_vain(world: World, write: Write, after: Claim, there: int) -> bool:
     """
     if world.claim.there == There.DELETING:
         return there in WAITING
-    stuck = there in (Pod.REFUSED, Pod.STUCK, Pod.NOMINATED, *ON_NODE)
+    stuck = there in (ModelPod.REFUSED, ModelPod.STUCK, ModelPod.NOMINATED, *ON_NODE)
     return stuck and bool(world.reservation.step and after.holders) and not write.bound
 
 
-def _listed_ahead(world: World, write: Write, after: Claim, pod: int, dialect: Dialect) -> str:
+def _listed_ahead(world: World, write: Write, after: Claim, pod: int, dialect: ModelDialect) -> str:
     """A pod is listed ahead beside a hold that stays, and not again when its entry was taken out.
 
     What a process decided before it saw that the reservation is being deleted may come late.
@@ -140,10 +141,10 @@ def _let_go(world: World) -> bool:
     """Whether anything asks for a release, or one is on record."""
     held = world.reservation.there == world.claim.there == There.YES
     asked = bool(world.reservation.step or world.reservation.asked)
-    return not held or world.workload.phase != WorkloadPhase.ACTIVE or asked
+    return not held or world.workload.phase != ModelPhase.ACTIVE or asked
 
 
-def left_behind(before: World, after: World, dialect: Dialect) -> str:
+def left_behind(before: World, after: World, dialect: ModelDialect) -> str:
     """Promise 5: a reservation goes only when nothing of it is left in the claim."""
     gone = before.reservation.there and not after.reservation.there
     claim = before.claim
@@ -166,7 +167,7 @@ def broken_in(world: World) -> str:
     return ""
 
 
-def wrong_at_rest(world: World, dialect: Dialect) -> str:
+def wrong_at_rest(world: World, dialect: ModelDialect) -> str:
     """Why a state in which nothing more will happen is not the right one; '' if it is."""
     if stuck := _stuck(world, dialect):
         return stuck
@@ -189,18 +190,18 @@ def _late_at_rest(world: World) -> str:
     It stays while a finished pod is there that KCM would list again, and no other pod is.
     """
     claim = world.claim
-    ours = claim.holders or Entry.TOMBSTONE in claim.entries
+    ours = claim.holders or ListEntry.TOMBSTONE in claim.entries
     if world.reservation.there == There.GONE:
         return "leaked: an entry of claimctl's, and its reservation is gone" if ours else ""
     if not claim.usable or world.reservation.there == There.DELETING:
         return ""
     pairs = zip(claim.entries, world.pods, strict=True)
     users = [there for entry, there in pairs if entry in LISTED and there in ALIVE]
-    leaves = bool(users) and all(there == Pod.LEAVING for there in users)
+    leaves = bool(users) and all(there == ModelPod.LEAVING for there in users)
     evicts = world.devices == Devices.TAINTED
     if leaves and not claim.holders and not _let_go(world) and not evicts:
         return "the last pod leaves, and no hold keeps its device"
-    if ours and not leaves and Pod.DONE not in world.pods:
+    if ours and not leaves and ModelPod.DONE not in world.pods:
         return "an entry of claimctl's stands in the list, and no pod leaves"
     return ""
 
@@ -208,16 +209,16 @@ def _late_at_rest(world: World) -> str:
 def _listed_ahead_still(world: World) -> str:
     """Entries of waiting pods that nobody takes out but who listed them ahead."""
     pairs = zip(world.claim.entries, world.pods, strict=True)
-    left = (entry == Entry.AHEAD and there in WAITING for entry, there in pairs)
+    left = (entry == ListEntry.AHEAD and there in WAITING for entry, there in pairs)
     return ", ".join(f"p{pod}" for pod, listed in enumerate(left) if listed)
 
 
-def _stuck(world: World, dialect: Dialect) -> str:
+def _stuck(world: World, dialect: ModelDialect) -> str:
     """No pod waits for the claim, and those that are bound may start."""
     for pod, there in enumerate(world.pods):
         if there in WAITING and not _waits_rightly(world, pod, dialect):
             return f"p{pod} waits for ever"
-        if there == Pod.BOUND and not dialect.may_start(world.claim, pod):
+        if there == ModelPod.BOUND and not dialect.may_start(world.claim, pod):
             if world.stripped and world.claim.there == There.DELETING:
                 # PostFilter took the group out while the pod was being bound. Nobody may list
                 # anything in a claim that is being deleted, so only deleting the pod helps.
@@ -226,7 +227,7 @@ def _stuck(world: World, dialect: Dialect) -> str:
     return ""
 
 
-def _waits_rightly(world: World, pod: int, dialect: Dialect) -> bool:
+def _waits_rightly(world: World, pod: int, dialect: ModelDialect) -> bool:
     """Whether the pod would wait in a cluster without claimctl, too."""
     if world.claim.there != There.YES:
         return True
@@ -247,7 +248,9 @@ def _left_by_schedulers(world: World) -> bool:
     if world.reservation.there == There.YES:
         return False
     listed = [pod for pod, entry in enumerate(world.claim.entries) if entry]
-    left = (world.claim.entries[pod] == Entry.POD and world.pods[pod] in WAITING for pod in listed)
+    left = (
+        world.claim.entries[pod] == ListEntry.POD and world.pods[pod] in WAITING for pod in listed
+    )
     return len(listed) > 1 and all(left) and world.claim.beside == (0, 0)
 
 
@@ -261,12 +264,12 @@ def _left_to_group(world: World) -> bool:
     return bool(left) and world.reservation.there == There.GONE
 
 
-def _ungrouped(world: World, dialect: Dialect) -> bool:
+def _ungrouped(world: World, dialect: ModelDialect) -> bool:
     """Without a reservation nobody makes the group that the pod waits for."""
     return dialect.groups and not world.group.there and not world.reservation.there
 
 
-def _unused(world: World, dialect: Dialect) -> str:
+def _unused(world: World, dialect: ModelDialect) -> str:
     """Nobody uses the claim: it is released, or held for a workload that lives."""
     claim, reservation = world.claim, world.reservation
     if claim.there == There.DELETING:
@@ -280,7 +283,7 @@ def _unused(world: World, dialect: Dialect) -> str:
         return "the deleted group stays"
     if not claim.allocated:
         return _unfinished(world)
-    if reservation.there == There.YES and world.workload.phase != WorkloadPhase.ACTIVE:
+    if reservation.there == There.YES and world.workload.phase != ModelPhase.ACTIVE:
         return "leaked: the workload is over and the claim is still allocated"
     return _unheld(world, dialect)
 
@@ -289,7 +292,7 @@ def _guards_finished(world: World) -> bool:
     """Whether the claim is left to its group, and finished pods that are there have tombstones."""
     claim = world.claim
     pairs = zip(claim.entries, world.pods, strict=True)
-    finished = ((entry, there) == (Entry.TOMBSTONE, Pod.DONE) for entry, there in pairs)
+    finished = ((entry, there) == (ListEntry.TOMBSTONE, ModelPod.DONE) for entry, there in pairs)
     return bool(claim.groups) and not claim.holders and any(finished)
 
 
@@ -306,12 +309,12 @@ def _unfinished(world: World) -> str:
     return ""
 
 
-def _unheld(world: World, dialect: Dialect) -> str:
+def _unheld(world: World, dialect: ModelDialect) -> str:
     """While the workload lives its reference has to stand in the claim, unless it is late."""
     claim, workload = world.claim, world.workload
     wanted = (
         claim.usable
-        and workload.phase == WorkloadPhase.ACTIVE
+        and workload.phase == ModelPhase.ACTIVE
         and world.reservation.there == There.YES
         and any(pod in EXISTS for pod in world.pods)
     )

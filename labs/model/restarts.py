@@ -7,11 +7,11 @@ from dataclasses import replace
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users import ghosts
 from labs.model import checkpoints, views
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.mutation import Mutation
 from labs.model.scenarios import GROUPED, HOLD, NATIVE, OLD_HOLD, Scenario
 from labs.model.server import Bounds
-from labs.model.state import Process, World
+from labs.model.state import ModelProcess, World
 
 RESTARTED = Bounds(
     pods=1,
@@ -64,7 +64,9 @@ def _seen_only(snapshot: Snapshot, recorded: frozenset[str]) -> bool:
     return next(ghosts.unseen_history(snapshot), None) is None
 
 
-def _believed(mark: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
+def _believed(
+    mark: ModelProcess, world: World, dialect: ModelDialect, *, claims: bool
+) -> ModelProcess:
     """The new list as if nothing could have been missed before it."""
     listed = mark._replace(pods=views.levels(world.pods))
     return views.see_claim(listed, world.claim, dialect) if claims else listed
@@ -74,11 +76,11 @@ def _yes(*_: object) -> bool:
     return True
 
 
-def _as_it_is(process: Process) -> Process:
+def _as_it_is(process: ModelProcess) -> ModelProcess:
     return process
 
 
-def _not_current(process: Process, world: World, dialect: Dialect) -> Process:
+def _not_current(process: ModelProcess, world: World, dialect: ModelDialect) -> ModelProcess:
     return process
 
 

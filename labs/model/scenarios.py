@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labs.model.dialects import Dialect, Grouped, Hold, Native
+from labs.model.dialects import Grouped, Hold, ModelDialect, Native
 from labs.model.server import Bounds
 
 HOLD, OLD_HOLD, NATIVE = Hold(), Hold(kcm_keeps_unknown=False), Native()
@@ -16,7 +16,7 @@ class Scenario:
     """One complete search."""
 
     name: str
-    dialect: Dialect
+    dialect: ModelDialect
     bounds: Bounds
 
 

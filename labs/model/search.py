@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from labs.model.components import components
 from labs.model.promises import wrong_at_rest
 from labs.model.space import FAIR, OURS, Model, Space
-from labs.model.state import Pod, There, WorkloadPhase, World
+from labs.model.state import ModelPhase, ModelPod, There, World
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,12 @@ class Search:
         worlds = (self._world(self._states[number]) for number in numbers)
         return all(
             world.reservation.there == There.GONE
-            or (self.model.dialect.late and Pod.DONE in world.pods and Pod.BOUND in world.pods)
-            or (world.workload.phase != WorkloadPhase.ACTIVE and not world.claim.holders)
+            or (
+                self.model.dialect.late
+                and ModelPod.DONE in world.pods
+                and ModelPod.BOUND in world.pods
+            )
+            or (world.workload.phase != ModelPhase.ACTIVE and not world.claim.holders)
             for world in worlds
         )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.state import (
     LISTED,
     WAITING,
     Claim,
-    Entry,
-    Group,
+    GroupObject,
+    ListEntry,
+    ModelProcess,
     News,
     Opening,
-    Process,
     Reservation,
     There,
     World,
@@ -105,7 +105,7 @@ class Bounds:
         return max(self.lag, self.cache_lag) + 1
 
 
-def write_claim(world: World, claim: Claim, dialect: Dialect, bounds: Bounds) -> World:
+def write_claim(world: World, claim: Claim, dialect: ModelDialect, bounds: Bounds) -> World:
     """A new version: views grow older, writes decided on the one before come too late."""
     if not claim.allocated and claim.finalizer == 0 and claim.there == There.DELETING:
         claim = Claim(There.GONE, 0, 0, 0, (0,) * len(claim.entries))
@@ -127,7 +127,7 @@ def _delisted(world: World, claim: Claim) -> tuple[int, ...]:
     """Pods whose entry another version had, and this one has not."""
     return tuple(
         int((was or world.claim.entries[pod] in LISTED) and world.pods[pod] in WAITING)
-        if claim.entries[pod] == Entry.NONE
+        if claim.entries[pod] == ListEntry.NONE
         else 0
         for pod, was in enumerate(world.delisted)
     )
@@ -144,9 +144,9 @@ def write_reservation(world: World, reservation: Reservation) -> World:
     return world._replace(reservation=reservation, news=world.news | News.RESERVATION)
 
 
-def write_group(world: World, group: Group) -> World:
+def write_group(world: World, group: GroupObject) -> World:
     if group.there == There.DELETING and not group.guarded and not group.protected:
-        group = Group(There.GONE, group.incarnation)
+        group = GroupObject(There.GONE, group.incarnation)
     return world._replace(group=group)
 
 
@@ -164,7 +164,9 @@ def idled(world: World) -> World:
     )
 
 
-def overtaken(process: Process, world: World, dialect: Dialect, bounds: Bounds) -> Process:
+def overtaken(
+    process: ModelProcess, world: World, dialect: ModelDialect, bounds: Bounds
+) -> ModelProcess:
     """The process after somebody else's writes: a write on its way will be refused now."""
     if world.news & News.CLAIM:
         process = _behind(process, world.claim, dialect, bounds)
@@ -177,7 +179,9 @@ def overtaken(process: Process, world: World, dialect: Dialect, bounds: Bounds) 
     return process
 
 
-def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) -> Process:
+def _behind(
+    process: ModelProcess, claim: Claim, dialect: ModelDialect, bounds: Bounds
+) -> ModelProcess:
     """Of what is refused for its version it makes no difference whether it was ever sent.
 
     A write that is compared with the list stays on its way: the list may be the same again.

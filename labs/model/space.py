@@ -15,13 +15,13 @@ from typing import NamedTuple
 from labs.model.checkpoints import backed_up, behind
 from labs.model.claimctl import Claimctl
 from labs.model.cluster import Cluster, ModelStep
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.promises import broken_in
 from labs.model.server import Bounds, overtaken
 from labs.model.state import (
     Left,
+    ModelProcess,
     News,
-    Process,
     There,
     World,
     held,
@@ -56,7 +56,7 @@ class Move(NamedTuple):
 class Model:
     """A dialect within bounds."""
 
-    def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
+    def __init__(self, dialect: ModelDialect, bounds: Bounds) -> None:
         self.dialect, self.bounds = dialect, bounds
         self.cluster = Cluster(dialect, bounds)
         self.claimctl = Claimctl(dialect, bounds)
@@ -83,9 +83,9 @@ class Space:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.worlds: list[World] = []
-        self.processes: list[Process] = []
+        self.processes: list[ModelProcess] = []
         self._world_numbers: dict[World, int] = {}
-        self._process_numbers: dict[Process, int] = {}
+        self._process_numbers: dict[ModelProcess, int] = {}
         self._cluster: dict[int, list[Move]] = {}
         self._own: dict[int, list[Move]] = {}
         self._effects: dict[tuple[object, ...], dict[int, int]] = {}
@@ -104,7 +104,7 @@ class Space:
         number = self._process(watching(world))
         return (self._world(world), *[number] * self._model.bounds.processes)
 
-    def number(self, world: World, *processes: Process) -> int:
+    def number(self, world: World, *processes: ModelProcess) -> int:
         """Of the state, or of another that is the same but for names."""
         return self.canonical((self._world(world), *map(self._process, processes)))
 
@@ -116,7 +116,7 @@ class Space:
             self.worlds.append(world)
         return number
 
-    def _process(self, process: Process) -> int:
+    def _process(self, process: ModelProcess) -> int:
         number = self._process_numbers.setdefault(process, len(self.processes))
         if number == len(self.processes):
             self.processes.append(process)
@@ -272,7 +272,7 @@ class _Effect(dict[int, int]):
         return number
 
 
-def _is_unaware(process: Process) -> bool:
+def _is_unaware(process: ModelProcess) -> bool:
     """Whether it acts on what it knew before the reservation's deletion."""
     write = process.write
     return process.reservation.there == There.YES or (write is not None and bool(write.early))

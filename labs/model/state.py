@@ -18,7 +18,7 @@ class There(IntEnum):
     DELETING = 2
 
 
-class Pod(IntEnum):
+class ModelPod(IntEnum):
     """A pod on the server, and what its node still does."""
 
     NONE = 0
@@ -45,11 +45,11 @@ class Pod(IntEnum):
     """A ghost whose grace is over."""
 
 
-WAITING = (Pod.PENDING, Pod.REFUSED, Pod.STUCK, Pod.NOMINATED)
-ON_NODE = (Pod.BOUND, Pod.LEAVING)
+WAITING = (ModelPod.PENDING, ModelPod.REFUSED, ModelPod.STUCK, ModelPod.NOMINATED)
+ON_NODE = (ModelPod.BOUND, ModelPod.LEAVING)
 """A node runs them, and their objects are there."""
 ALIVE = (*WAITING, *ON_NODE)
-OVER = (Pod.DONE, Pod.ENDED)
+OVER = (ModelPod.DONE, ModelPod.ENDED)
 EXISTS = (*ALIVE, *OVER)
 REMOVED = 9
 """How a cache shows a pod that it had and that is gone; lower levels are those of Pod."""
@@ -71,7 +71,7 @@ class Ghost(IntEnum):
     """Listed, never seen by this process, and its grace is over. It may exist all the same."""
 
 
-class Entry(IntEnum):
+class ListEntry(IntEnum):
     """A pod's entry in the list."""
 
     NONE = 0
@@ -81,7 +81,7 @@ class Entry(IntEnum):
     """A pod that claimctl listed, by managedFields."""
 
 
-LISTED = (Entry.POD, Entry.AHEAD)
+LISTED = (ListEntry.POD, ListEntry.AHEAD)
 
 
 class Opening(IntEnum):
@@ -119,7 +119,7 @@ class Devices(IntEnum):
     """Their node is cordoned, which claimctl sees. Another node is open, and stays so."""
 
 
-class WorkloadPhase(IntEnum):
+class ModelPhase(IntEnum):
     ABSENT = 0
     ACTIVE = 1
     IDLE = 2
@@ -149,7 +149,7 @@ class Claim(NamedTuple):
     @property
     def listed(self) -> tuple[int, ...]:
         """The entries of pods as the server compares them: it makes no difference who wrote one."""
-        return tuple(Entry.POD if entry == Entry.AHEAD else entry for entry in self.entries)
+        return tuple(ListEntry.POD if entry == ListEntry.AHEAD else entry for entry in self.entries)
 
     @property
     def beside(self) -> tuple[int, int]:
@@ -176,7 +176,7 @@ class Reservation(NamedTuple):
     since."""
 
 
-class Group(NamedTuple):
+class GroupObject(NamedTuple):
     """The object under the PodGroup's name: the latest incarnation, there or gone."""
 
     there: int = There.GONE
@@ -189,7 +189,7 @@ class Group(NamedTuple):
     """The finalizer that stays until the last pod has ended."""
 
 
-NO_GROUP = Group()
+NO_GROUP = GroupObject()
 
 
 class Workload(NamedTuple):
@@ -220,7 +220,7 @@ class Write(NamedTuple):
     """The other entries of that list: workloads and groups."""
 
 
-class Process(NamedTuple):
+class ModelProcess(NamedTuple):
     """One claimctl: its caches, its memory and the write it is about to make."""
 
     claim: Claim
@@ -242,7 +242,7 @@ class Process(NamedTuple):
     """Whether pods may have vanished before this process began to look."""
     synced: int
     """Whether the pods were listed since the start."""
-    group: Group
+    group: GroupObject
     quiet: int
     """Whether the settle time has passed since this process last saw the group's name in use."""
     write: Write | None
@@ -306,7 +306,7 @@ class World(NamedTuple):
     """Per pod: age of the version on which the scheduler decided to bind it, or -1."""
     reservation: Reservation
     workload: Workload
-    group: Group
+    group: GroupObject
     group_seen: int
     """The incarnation of the group that the cache of scheduler and KCM shows, or -1."""
     late: int
@@ -321,7 +321,7 @@ class World(NamedTuple):
     lists no pod ahead."""
     stripped: int = 0
     """Whether PostFilter took the group out, and no group was listed since."""
-    mark: Process | None = None
+    mark: ModelProcess | None = None
     """What a process would know that lists everything as it was at some version, and that has seen
     nothing since; None if there is no such version."""
     marked: int = 0
@@ -341,7 +341,7 @@ def initial(pods: int, left: Left) -> World:
     none, no_view = (0,) * pods, (-1,) * pods
     claim = Claim(There.YES, 0, 0, 0, none)
     reservation = Reservation(There.YES, 0, 0, 0, 0, 0, none)
-    workload = Workload(WorkloadPhase.ACTIVE, 0)
+    workload = Workload(ModelPhase.ACTIVE, 0)
     return World(claim, no_view, no_view, reservation, workload, NO_GROUP, -1, 0, none, 0, left)
 
 
@@ -349,14 +349,14 @@ def held(world: World, *, groups: bool = False, late: bool = False) -> World:
     """The claim is held already, and its first pod runs; it or its group is listed too. A late hold
     is not listed."""
     rest = (0,) * (len(world.pods) - 1)
-    entry = Entry.NONE if groups else Entry.POD
-    group = Group(There.YES, 0, 0, 1, 1) if groups else NO_GROUP
+    entry = ListEntry.NONE if groups else ListEntry.POD
+    group = GroupObject(There.YES, 0, 0, 1, 1) if groups else NO_GROUP
     return world._replace(
         claim=Claim(There.YES, 1, 1, int(not late), (entry, *rest), int(groups)),
         reservation=world.reservation._replace(finalizer=1, known=1, recorded=1, named=int(groups)),
         group=group,
         group_seen=group.incarnation,
-        pods=(Pod.BOUND, *rest),
+        pods=(ModelPod.BOUND, *rest),
     )
 
 
@@ -372,12 +372,12 @@ def unreserved(world: World) -> World:
     return world._replace(claim=world.claim._replace(holders=0), reservation=gone)
 
 
-def watching(world: World) -> Process:
+def watching(world: World) -> ModelProcess:
     """A process that has watched the world from its beginning."""
     none = (0,) * len(world.pods)
     opened = tuple(int(age >= 0) for age in world.free)
     claim, reservation, workload = world.claim, world.reservation, world.workload
-    return Process(
+    return ModelProcess(
         claim,
         0,
         reservation,
@@ -415,7 +415,7 @@ def renamed(world: World, order: tuple[int, ...]) -> World:
     )
 
 
-def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
+def renamed_process(process: ModelProcess, order: tuple[int, ...]) -> ModelProcess:
     write = process.write
     return process._replace(
         claim=_renamed_claim(process.claim, order),

@@ -15,7 +15,7 @@ from labs.model.scenarios import GAPS, HOLD, WINDOW, Scenario
 from labs.model.search import Search
 from labs.model.server import Bounds
 from labs.model.space import Model, Space
-from labs.model.state import Entry, Pod, put, renamed, renamed_process, watching
+from labs.model.state import ListEntry, ModelPod, put, renamed, renamed_process, watching
 from labs.part import part
 
 C = TypeVar("C", Scenario, Mutation)
@@ -80,9 +80,9 @@ def test_a_search_repeats_itself() -> None:
 def test_states_that_differ_by_the_names_of_pods_are_one() -> None:
     model = Model(HOLD, Bounds(pods=2, held=True))
     world = model.start()
-    world = world._replace(pods=put(world.pods, 1, Pod.PENDING))
+    world = world._replace(pods=put(world.pods, 1, ModelPod.PENDING))
     process, swapped = watching(world), renamed(world, (1, 0))
-    assert Entry.POD in world.claim.entries
+    assert ListEntry.POD in world.claim.entries
     assert swapped != world
     space = Space(model)
     assert space.number(swapped, renamed_process(process, (1, 0))) == space.number(world, process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labs.model.dialects import Dialect
+from labs.model.dialects import ModelDialect
 from labs.model.state import (
     ALIVE,
     EXISTS,
@@ -16,10 +16,10 @@ from labs.model.state import (
     Claim,
     Devices,
     Ghost,
-    Group,
+    GroupObject,
+    ModelPod,
+    ModelProcess,
     Opening,
-    Pod,
-    Process,
     Reservation,
     There,
     World,
@@ -28,7 +28,7 @@ from labs.model.state import (
 KNOWN = (Ghost.YOUNG, Ghost.OLD, Ghost.UNSEEN, Ghost.UNSEEN_OLD)
 
 
-def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
+def see_claim(process: ModelProcess, claim: Claim, dialect: ModelDialect) -> ModelProcess:
     """A new version arrives in the cache; ages are measured from now on."""
     forgets = claim.there == There.GONE
     none = (0,) * len(process.pods)
@@ -54,7 +54,9 @@ def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
     return with_unseen(seen)
 
 
-def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
+def gapped(
+    process: ModelProcess, world: World, dialect: ModelDialect, *, claims: bool
+) -> ModelProcess:
     """After a gap. Pods that are not there any more and were not seen done are ghosts.
 
     Args:
@@ -86,17 +88,17 @@ def _end_unseen(known: int, before: int, there: int) -> int:
         return Ghost.YOUNG
     if before in OVER:
         return Ghost.SEEN_DONE
-    if known in (Ghost.UNSEEN, Ghost.UNSEEN_OLD) and before == Pod.NONE:
+    if known in (Ghost.UNSEEN, Ghost.UNSEEN_OLD) and before == ModelPod.NONE:
         return Ghost.UNSEEN
-    return Ghost.BEFORE if there == Pod.GHOST and known == Ghost.NOTHING else known
+    return Ghost.BEFORE if there == ModelPod.GHOST and known == Ghost.NOTHING else known
 
 
-def _noted(process: Process, claim: Claim) -> tuple[int, ...]:
+def _noted(process: ModelProcess, claim: Claim) -> tuple[int, ...]:
     pairs = zip(process.noted, claim.entries, strict=True)
     return tuple(int(bool(was or entry in LISTED)) for was, entry in pairs)
 
 
-def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]:
+def _opened(process: ModelProcess, claim: Claim, dialect: ModelDialect) -> tuple[int, ...]:
     """Schedulers begin nothing new on a claim that is being deleted, whoever is listed."""
     anew = claim.there != There.DELETING or process.claim.there != There.DELETING
     return tuple(
@@ -105,21 +107,21 @@ def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]
     )
 
 
-def _grouped(process: Process, claim: Claim, dialect: Dialect) -> int:
+def _grouped(process: ModelProcess, claim: Claim, dialect: ModelDialect) -> int:
     """Only a listed group opens a claim to the pods of a group."""
     coming = dialect.groups and Opening.COMING in process.opened
     return int(bool(process.grouped or claim.groups or coming))
 
 
-def opens(claim: Claim, pod: int, dialect: Dialect) -> bool:
+def opens(claim: Claim, pod: int, dialect: ModelDialect) -> bool:
     """Whether a claim is open to a pod, or was when its deletion began."""
     return dialect.frees(claim, pod) or claim.entries[pod] in LISTED
 
 
-def without_ends(process: Process, world: World, dialect: Dialect) -> Process:
+def without_ends(process: ModelProcess, world: World, dialect: ModelDialect) -> ModelProcess:
     """A pod that is there no more, and whose number is free again, is forgotten."""
     listed = not dialect.groups and not dialect.shared
-    free = [there == Pod.NONE for there in world.pods]
+    free = [there == ModelPod.NONE for there in world.pods]
 
     def kept(columns: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(0 if forgotten else was for was, forgotten in zip(columns, free, strict=False))
@@ -135,10 +137,10 @@ def without_ends(process: Process, world: World, dialect: Dialect) -> Process:
     )
 
 
-def seen_listed(process: Process, claim: Claim) -> tuple[int, ...]:
+def seen_listed(process: ModelProcess, claim: Claim) -> tuple[int, ...]:
     """The watch shows each version: a pod that was listed once is known to have been."""
     return tuple(
-        Came.LISTED if claim.entries[pod] and process.pods[pod] <= Pod.NOMINATED else known
+        Came.LISTED if claim.entries[pod] and process.pods[pod] <= ModelPod.NOMINATED else known
         for pod, known in enumerate(process.came)
     )
 
@@ -147,7 +149,9 @@ def levels(pods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(pod, REMOVED) for pod in pods)
 
 
-def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tuple[str, Process]]:
+def deliveries(
+    world: World, process: ModelProcess, dialect: ModelDialect
+) -> Iterator[tuple[str, ModelProcess]]:
     if process.age > 0:
         yield "is shown the claim", see_claim(process, world.claim, dialect)
     if not sees_pods(world, process):
@@ -173,16 +177,16 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
         yield "is shown the node", process._replace(closed=closed)
 
 
-def see_group(process: Process, group: Group) -> Process:
+def see_group(process: ModelProcess, group: GroupObject) -> ModelProcess:
     """A watch shows every life under a name, also one that is over by now."""
     return process._replace(group=group, quiet=0)
 
 
-def sees_pods(world: World, process: Process) -> bool:
+def sees_pods(world: World, process: ModelProcess) -> bool:
     return process.pods == levels(world.pods)
 
 
-def see_reservation(process: Process, reservation: Reservation) -> Process:
+def see_reservation(process: ModelProcess, reservation: Reservation) -> ModelProcess:
     ghosts, named = _recorded(process, reservation)
     settled = process.withdrawn_settled if reservation.there == There.DELETING else 0
     seen = process._replace(
@@ -191,14 +195,14 @@ def see_reservation(process: Process, reservation: Reservation) -> Process:
     return without_record(seen) if reservation.there == There.GONE else seen
 
 
-def without_record(process: Process) -> Process:
+def without_record(process: ModelProcess) -> ModelProcess:
     """The reservation has gone, and with it what it told of the time before the checkpoint."""
     blind = int(bool(process.blind or (process.known and process.claim.allocated)))
     return process._replace(blind=blind, known=0, told=(0,) * len(process.told))
 
 
 def _recorded(
-    process: Process, reservation: Reservation
+    process: ModelProcess, reservation: Reservation
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Ghosts that a status names are known from now on, and known to have been told of."""
     ghosts = tuple(
@@ -211,7 +215,7 @@ def _recorded(
     return ghosts, names
 
 
-def watch_pods(process: Process, world: World) -> Process:
+def watch_pods(process: ModelProcess, world: World) -> ModelProcess:
     ghosts = tuple(
         _end(known, before, there)
         for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
@@ -229,8 +233,8 @@ def watch_pods(process: Process, world: World) -> Process:
 
 def _came(known: int, before: int, there: int, entry: int) -> int:
     if there not in WAITING:
-        return known if there == Pod.NONE else Came.UNKNOWN
-    if before != Pod.NONE or known == Came.LISTED:
+        return known if there == ModelPod.NONE else Came.UNKNOWN
+    if before != ModelPod.NONE or known == Came.LISTED:
         return known
     return Came.LISTED if entry else Came.NOW
 
@@ -239,16 +243,18 @@ def _end(known: int, before: int, there: int) -> int:
     """A watch shows how a pod went; one that comes was no ghost."""
     if there in EXISTS:
         return Ghost.NOTHING
-    if there == Pod.NONE or before == REMOVED:
+    if there == ModelPod.NONE or before == REMOVED:
         return known
-    return Ghost.SEEN_DONE if there == Pod.QUIET else Ghost.YOUNG
+    return Ghost.SEEN_DONE if there == ModelPod.QUIET else Ghost.YOUNG
 
 
-def with_unseen(process: Process) -> Process:
+def with_unseen(process: ModelProcess) -> ModelProcess:
     """Listed pods that the cache never showed; and who is not dead and listed is not overdue."""
     ghosts = tuple(
         Ghost.UNSEEN
-        if noted == 1 and level in (Pod.NONE, REMOVED) and known in (Ghost.NOTHING, Ghost.BEFORE)
+        if noted == 1
+        and level in (ModelPod.NONE, REMOVED)
+        and known in (Ghost.NOTHING, Ghost.BEFORE)
         else known
         for known, noted, level in zip(process.ghosts, process.noted, process.pods, strict=True)
     )
@@ -261,16 +267,16 @@ def with_unseen(process: Process) -> Process:
     return process
 
 
-def dead(process: Process) -> tuple[int, ...]:
+def dead(process: ModelProcess) -> tuple[int, ...]:
     return tuple(
         int(entry in LISTED and level not in ALIVE)
         for entry, level in zip(process.claim.entries, process.pods, strict=True)
     )
 
 
-def restarted(world: World, *, two_step: bool) -> Process:
+def restarted(world: World, *, two_step: bool) -> ModelProcess:
     none = (0,) * len(world.pods)
-    process = Process(
+    process = ModelProcess(
         claim=world.claim,
         age=0,
         reservation=world.reservation,
@@ -296,8 +302,8 @@ def restarted(world: World, *, two_step: bool) -> Process:
     return process if two_step else list_pods(process, world)
 
 
-def list_pods(process: Process, world: World) -> Process:
-    ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in world.pods)
+def list_pods(process: ModelProcess, world: World) -> ModelProcess:
+    ghosts = tuple(Ghost.BEFORE if pod == ModelPod.GHOST else Ghost.NOTHING for pod in world.pods)
     listed = process._replace(pods=levels(world.pods), ghosts=ghosts, synced=1)
     known, named = _recorded(listed, process.reservation)
     return with_unseen(listed._replace(ghosts=known, told=named))

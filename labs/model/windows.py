@@ -12,7 +12,7 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
-from labs.model.dialects import Dialect, Grouped, Hold, Native
+from labs.model.dialects import Grouped, Hold, ModelDialect, Native
 from labs.model.mutation import Mutation
 from labs.model.scenarios import AGAIN, CORDONED, CORDONED_GROUP
 from labs.model.server import Bounds
@@ -32,7 +32,7 @@ def uncounted(ignored: Reason) -> Callable[..., verdict.Users]:
     return users
 
 
-def _ignoring(reason: Reason, dialect: Dialect, bounds: Bounds) -> Mutation:
+def _ignoring(reason: Reason, dialect: ModelDialect, bounds: Bounds) -> Mutation:
     """The rule as it was: pending pods do not count."""
     patch = (verdict, "users_among", uncounted(reason))
     return Mutation(f"ignore pods that may be bound: {reason}", dialect, bounds, (patch,))

@@ -21,7 +21,7 @@ import pytest
 from kube_in_process.real.flags import Parser, number
 
 from labs.mutation.equivalent import reason
-from labs.mutation.places import Place, Places
+from labs.mutation.places import MutationPlaces, Place
 from labs.mutation.reach import Reach
 from labs.mutation.sampling import sample
 from labs.mutation.trials import Result, Trials
@@ -143,7 +143,7 @@ def _counts(results: list[Result]) -> str:
 
 def planted() -> list[Place]:
     """Import the packages with all mutations switched off."""
-    places = Places()
+    places = MutationPlaces()
 
     def wanted(module: str) -> bool:
         return module.startswith(tuple(f"{root}." for root in PACKAGES))

@@ -63,7 +63,7 @@ class Place:
         return f"{file}:{self.line} {self.function}: {self.source} -> {self.change}"
 
 
-class Places:
+class MutationPlaces:
     """All places of the modules that were given to :meth:`planted`, numbered from 0."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from labs.mutation import switch
-from labs.mutation.places import Place, Places
+from labs.mutation.places import MutationPlaces, Place
 
 CODE = '''
 """A module."""
@@ -57,7 +57,7 @@ def _switched_off() -> Iterator[None]:
 
 @pytest.fixture
 def module() -> tuple[dict[str, Any], list[Place]]:
-    places = Places()
+    places = MutationPlaces()
     tree = ast.fix_missing_locations(places.planted("claimctl.queue", ast.parse(CODE)))
     names: dict[str, Any] = {}
     exec(compile(tree, "queue.py", "exec", dont_inherit=True), names)
@@ -108,7 +108,7 @@ def test_a_switch_changes_one_place(
 
 
 def test_a_place_keeps_its_key_when_lines_move() -> None:
-    first, second = Places(), Places()
+    first, second = MutationPlaces(), MutationPlaces()
     first.planted("claimctl.queue", ast.parse(CODE))
     second.planted("claimctl.queue", ast.parse(CODE.replace("LATE = 1 < 2", "LATE = 1\n\n")))
     assert [place.key for place in first.found] == [place.key for place in second.found]

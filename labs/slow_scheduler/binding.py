@@ -13,10 +13,11 @@ from enum import StrEnum
 from typing import Any
 
 from kube_in_process.components.pods import allocation_of, reserved_for
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import NODE, Fleet
 
 from claimctl.kube.errors import ApiError
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.bodies import RESERVATION, App, Bodies, Body
 
 POD: Version = ("v1", "Pod")

@@ -24,7 +24,7 @@ from labs.torture_real.controllers import Controllers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Servers):
+class SlowSchedulerOptions(Servers):
     tries: int
     cause: str
     binding: float | None
@@ -50,7 +50,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str]) -> int:
-    options = parser().read(arguments, Options)
+    options = parser().read(arguments, SlowSchedulerOptions)
 
     async def play(plane: ControlPlane, transport: HttpTransport) -> int:
         controllers = Controllers(plane.files, plane.directory, flags=options.flags_of_claimctl)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     return frame.on_servers(options, Wanted(pod_groups=options.pod_groups), play)
 
 
-def _lines(options: Options, run: SlowRun) -> list[tuple[str, object]]:
+def _lines(options: SlowSchedulerOptions, run: SlowRun) -> list[tuple[str, object]]:
     rule = "as usual" if options.binding is None else f"for {options.binding:g} s"
     return [
         ("slow-scheduler", f"{options.label}, slow by {options.cause}"),

@@ -20,7 +20,7 @@ from kube_in_process.real.servers.plane import ControlPlane, Wanted
 
 from claimctl.kube.transport import HttpTransport
 from labs import frame
-from labs.switching.passage import NAIVE, RUNBOOK, Passage
+from labs.switching.passage import NAIVE, RUNBOOK, SwitchingPassage
 from labs.torture_real.controllers import Controllers
 
 MOST_PODS = 250
@@ -28,7 +28,7 @@ MOST_PODS = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Servers):
+class SwitchingOptions(Servers):
     """``pods`` is the greatest number of pods of each claim; ``seed`` that of the user actions."""
 
     claims: int
@@ -45,11 +45,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pods", type=number(2, MOST_PODS), default=20, help="of each claim")
     parser.add_argument("--order", choices=(RUNBOOK, NAIVE), default=RUNBOOK)
     parser.add_argument("--seed", type=number(), default=0, help="of the user actions")
-    options = parser.read(arguments, Options)
+    options = parser.read(arguments, SwitchingOptions)
 
     async def play(plane: ControlPlane, transport: HttpTransport) -> int:
         controllers = Controllers(plane.files, plane.directory)
-        passage = Passage(plane, transport, options.claims, options.pods, options.seed)
+        passage = SwitchingPassage(plane, transport, options.claims, options.pods, options.seed)
         try:
             await passage.play(controllers, naive=options.order == NAIVE)
         except AssertionError as error:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     return frame.on_servers(options, Wanted(pod_groups=True), play)
 
 
-def _lines(options: Options, passage: Passage) -> list[tuple[str, object]]:
+def _lines(options: SwitchingOptions, passage: SwitchingPassage) -> list[tuple[str, object]]:
     times = ", ".join(f"{step} {seconds:.0f}" for step, seconds in passage.times.items())
     return [
         ("switching", f"{options.label}, {options.order} order"),

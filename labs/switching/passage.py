@@ -34,7 +34,7 @@ Left = Callable[[], Awaitable[list[str]]]
 
 
 @dataclass
-class Passage:
+class SwitchingPassage:
     """One cluster, and what went wrong in it."""
 
     plane: ControlPlane

@@ -16,7 +16,7 @@ from labs import frame
 from labs.torture.budget import Timer
 from labs.torture.explorer import explore
 from labs.torture.perturbations import Point, perturb
-from labs.torture.testbed import Verdict
+from labs.torture.testbed import RunVerdict
 
 BATCH = 8
 
@@ -30,7 +30,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     windows: int = 0
     slow: int = 0
-    bad: list[Verdict] = field(default_factory=list)
+    bad: list[RunVerdict] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         self.schedules += other.schedules
@@ -40,7 +40,7 @@ class Tally:
         self.slow += other.slow
         self.bad += other.bad
 
-    def judge(self, verdict: Verdict) -> None:
+    def judge(self, verdict: RunVerdict) -> None:
         if not verdict.good:
             self.bad.append(verdict)
 
@@ -82,8 +82,8 @@ def perturbations(points: list[Point]) -> Tally:
     return tally
 
 
-def _ended_badly(name: str, error: Exception) -> Verdict:
-    return Verdict(name, violations=[f"{type(error).__name__}: {error}"])
+def _ended_badly(name: str, error: Exception) -> RunVerdict:
+    return RunVerdict(name, violations=[f"{type(error).__name__}: {error}"])
 
 
 def _batched(items: Iterable[Any]) -> Iterator[list[Any]]:

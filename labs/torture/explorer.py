@@ -16,7 +16,7 @@ from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
 from labs.torture.rescheduling import rescheduling
-from labs.torture.testbed import BINDING, Testbed, Verdict, closed, history, judge, opened
+from labs.torture.testbed import BINDING, RunVerdict, Testbed, closed, history, judge, opened
 from labs.torture.user_actions import UserActions
 
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
@@ -38,7 +38,7 @@ CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
 class Explored:
     """The result of a schedule, and its events."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     faults: Counter[str] = field(default_factory=Counter)
     slow: bool = False
 
@@ -97,7 +97,7 @@ def explore(
     """
     schedule = Schedule.of(seed)
     explored = Explored(
-        Verdict(f"SEED={seed} ({schedule.dialect})", keeps=keep), slow=schedule.slow
+        RunVerdict(f"SEED={seed} ({schedule.dialect})", keeps=keep), slow=schedule.slow
     )
     run(_explore(schedule, explored, keep_log, reschedule), limit=LIMIT)
     return explored

@@ -14,7 +14,7 @@ from kube_in_process.storage.store import Revision
 
 from claimctl_reschedule.plan.refusals import AVOIDS
 from labs.torture.blocked import blocked
-from labs.torture.testbed import Testbed, Verdict
+from labs.torture.testbed import RunVerdict, Testbed
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
@@ -34,7 +34,7 @@ many new pods are no circle yet."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
-async def conclude(testbed: Testbed, verdict: Verdict) -> None:
+async def conclude(testbed: Testbed, verdict: RunVerdict) -> None:
     """Bring the run to its end and record what did not come true."""
     await calm(testbed)
     await _unblocked(testbed, verdict)
@@ -67,14 +67,14 @@ def _blocked(testbed: Testbed) -> list[str]:
     return blocked(*map(testbed.objects, ("resourceclaims", "pods", "claimreservations")))
 
 
-async def _unblocked(testbed: Testbed, verdict: Verdict) -> None:
+async def _unblocked(testbed: Testbed, verdict: RunVerdict) -> None:
     """Check that no claim keeps pods waiting in vain, while nodes are closed and devices broken."""
     await testbed.sleep(STARTED)
     if not await testbed.until(lambda: not _blocked(testbed), PATIENCE, step=2.0):
         verdict.stuck += _blocked(testbed)
 
 
-async def _in_no_circle(testbed: Testbed, verdict: Verdict) -> None:
+async def _in_no_circle(testbed: Testbed, verdict: RunVerdict) -> None:
     """Check that pods do not come and are evicted in a circle, because of a taint."""
     slices = testbed.cluster.admin.list("resourceslices")
     if not any(
@@ -244,7 +244,7 @@ def _runs(pod: dict[str, Any], owner: str) -> bool:
     return owned and running and not meta.get("deletionTimestamp")
 
 
-async def _still(testbed: Testbed, verdict: Verdict) -> None:
+async def _still(testbed: Testbed, verdict: RunVerdict) -> None:
     """Check that nothing writes claims while all pods run or have finished: no loop, no fight."""
     await testbed.sleep(STILL)
     since = testbed.cluster.store.revision
@@ -291,7 +291,7 @@ async def _clear(testbed: Testbed) -> None:
             admin.patch("claimreservations", NAMESPACE, name, patch)
 
 
-async def _quiet(testbed: Testbed, verdict: Verdict) -> None:
+async def _quiet(testbed: Testbed, verdict: RunVerdict) -> None:
     """Check promise 7: claimctl writes nothing on a settled cluster."""
     await testbed.sleep(QUIET)
     since = testbed.cluster.store.revision

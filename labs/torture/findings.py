@@ -9,7 +9,7 @@ KINDS = ("violations", "leaks", "stuck")
 
 
 @dataclass
-class Findings:
+class RunFindings:
     """The findings of one run: broken promises, claims that stay, and what never comes about."""
 
     name: str
@@ -32,7 +32,7 @@ class Findings:
         return "\n".join(["", self.name, *self.texts(), *self.log])
 
 
-def counts(runs: Iterable[Findings]) -> Iterator[tuple[str, int]]:
+def counts(runs: Iterable[RunFindings]) -> Iterator[tuple[str, int]]:
     """The number of findings of each kind."""
     bad = list(runs)
     return ((kind, sum(len(getattr(run, kind)) for run in bad)) for kind in KINDS)

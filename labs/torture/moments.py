@@ -17,7 +17,7 @@ from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
 if TYPE_CHECKING:
-    from labs.torture.reference import Reference
+    from labs.torture.reference import ReferenceRun
 
 LAG = 4.4
 """Lag of the scheduler's cache in seconds; just below the settle time."""
@@ -25,7 +25,7 @@ SLOWLY = 18.0
 """Seconds until a slow bind; below the binding time, above every other wait of a release."""
 
 
-async def withdraw_before_pods(testbed: Testbed, reference: Reference) -> None:
+async def withdraw_before_pods(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation, and create pods after the fence or the deallocation.
 
     The scheduler sees the pods at once, but the claim as it was before the fence.
@@ -41,7 +41,7 @@ async def withdraw_before_pods(testbed: Testbed, reference: Reference) -> None:
     testbed.cluster.set_lag(0.0, "resourceclaims")
 
 
-async def withdraw_listed_ahead(testbed: Testbed, reference: Reference) -> None:
+async def withdraw_listed_ahead(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation while pods are bound that were listed before their scheduling.
 
     The scheduler sees the pods late and the claim at once. So it finds the pods listed, and binds
@@ -59,14 +59,14 @@ async def withdraw_listed_ahead(testbed: Testbed, reference: Reference) -> None:
     testbed.cluster.set_lag(0.0, "pods")
 
 
-async def bind_devices(testbed: Testbed, reference: Reference) -> None:
+async def bind_devices(testbed: Testbed, reference: ReferenceRun) -> None:
     """From now on, pods wait for a driver before they are bound; it reports at once."""
     testbed.bind_devices(Random(0))
     assert testbed.driver is not None
     testbed.driver.punctual = True
 
 
-async def withdraw_beside_driver(testbed: Testbed, reference: Reference) -> None:
+async def withdraw_beside_driver(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation while placed pods wait for a driver, for longer than any other.
 
     In ``podgroup``, and where they were listed ahead, they need no further write to the claim, and
@@ -89,12 +89,12 @@ async def withdraw_beside_driver(testbed: Testbed, reference: Reference) -> None
     await testbed.sleep(BINDING + 30.0)
 
 
-async def make_claim(testbed: Testbed, reference: Reference) -> None:
+async def make_claim(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create the claim as a user, so that it does not go with its ClaimReservation."""
     testbed.cluster.admin.create("resourceclaims", manifests.claim())
 
 
-async def hand_over(testbed: Testbed, reference: Reference) -> None:
+async def hand_over(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation beside pods that were listed ahead and find no node; then the
     pods that hold the claim leave its node, too.
 
@@ -122,7 +122,7 @@ async def hand_over(testbed: Testbed, reference: Reference) -> None:
         testbed.unmet.append("pods that could run elsewhere do not, after a withdrawal")
 
 
-async def come_elsewhere(testbed: Testbed, reference: Reference) -> None:
+async def come_elsewhere(testbed: Testbed, reference: ReferenceRun) -> None:
     """Ask an idle hold to go while a pod of nobody's needs the claim on another node. For pods
     alone, the claim is not given up."""
     uid = testbed.cluster.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]["uid"]
@@ -174,7 +174,7 @@ def _waits_alone(pod: dict[str, Any]) -> bool:
     return not pod["spec"].get("nodeName") and not pod["spec"].get("schedulingGroup")
 
 
-async def stall(testbed: Testbed, reference: Reference) -> None:
+async def stall(testbed: Testbed, reference: ReferenceRun) -> None:
     """Let pods come, run and vanish while the watch of pods is open and brings nothing."""
     want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
@@ -191,14 +191,14 @@ async def stall(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(4.0)
 
 
-async def delete_early(testbed: Testbed, reference: Reference) -> None:
+async def delete_early(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the claim of a Job while its pods run; they finish beside the deleted claim."""
     testbed.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
     await testbed.until(lambda: not running(testbed), 20, step=0.25)
     await testbed.sleep(8.0)
 
 
-async def allocate_in_halves(testbed: Testbed, reference: Reference) -> None:
+async def allocate_in_halves(testbed: Testbed, reference: ReferenceRun) -> None:
     """From now on, let the scheduler's first writes of an allocation fail after its finalizer."""
     end = testbed.cluster.clock.monotonic() + 8.0
 
@@ -211,7 +211,7 @@ async def allocate_in_halves(testbed: Testbed, reference: Reference) -> None:
     testbed.cluster.fault_components(fault)
 
 
-async def contest(testbed: Testbed, reference: Reference) -> None:
+async def contest(testbed: Testbed, reference: ReferenceRun) -> None:
     """From now on, answer every other write of claimctl's with a conflict."""
     testbed.processes["one"].transport.contested = True
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.reference import Reference, Restart, play, references
-from labs.torture.testbed import Verdict
+from labs.torture.reference import ReferenceRun, Restart, play, references
+from labs.torture.testbed import RunVerdict
 
 INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
 REFUSED = "refused"
@@ -53,7 +53,7 @@ def points() -> tuple[Point, ...]:
     return tuple(found_points)
 
 
-def _of(reference: Reference) -> Iterator[tuple[str, FaultPlan | None, Restart | None]]:
+def _of(reference: ReferenceRun) -> Iterator[tuple[str, FaultPlan | None, Restart | None]]:
     undisturbed = play(reference)
     if not undisturbed.good:
         raise AssertionError(f"{reference.name} fails undisturbed: {undisturbed}")
@@ -68,7 +68,7 @@ def _of(reference: Reference) -> Iterator[tuple[str, FaultPlan | None, Restart |
         yield REFUSED, FaultPlan(refused_at=write), None
 
 
-def perturb(point: Point) -> Verdict:
+def perturb(point: Point) -> RunVerdict:
     """Play a reference run with one perturbation."""
     verdict = play(references()[point.reference], point.plan, point.restart)
     verdict.name = point.name

@@ -17,8 +17,8 @@ from labs.torture.final_checks import conclude
 from labs.torture.testbed import (
     BINDING,
     GRACE,
+    RunVerdict,
     Testbed,
-    Verdict,
     closed,
     history,
     judge,
@@ -78,7 +78,7 @@ def reservation(kind: str, **spec: Any) -> dict[str, Any]:
     return manifests.reservation(**values)
 
 
-async def begin(testbed: Testbed, reference: Reference) -> None:
+async def begin(testbed: Testbed, reference: ReferenceRun) -> None:
     kind = reference.kind
     admin = testbed.cluster.admin
     admin.create("resourceclaimtemplates", manifests.claim_template())
@@ -88,19 +88,19 @@ async def begin(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(1.0)
 
 
-async def idle(testbed: Testbed, reference: Reference) -> None:
+async def idle(testbed: Testbed, reference: ReferenceRun) -> None:
     """Scale to 0 or suspend, for long enough to release the claim."""
     want(testbed, reference.kind, 0)
     await testbed.sleep(12.0)
 
 
-async def back(testbed: Testbed, reference: Reference) -> None:
+async def back(testbed: Testbed, reference: ReferenceRun) -> None:
     want(testbed, reference.kind, 2)
     await testbed.until(lambda: running(testbed) == 2, 20, step=0.25)
     await testbed.sleep(0.5)
 
 
-async def vanish(testbed: Testbed, reference: Reference) -> None:
+async def vanish(testbed: Testbed, reference: ReferenceRun) -> None:
     """Force-delete a pod, and scale to 0 or suspend at once."""
     for pod in testbed.objects("pods")[:1]:
         testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
@@ -108,12 +108,12 @@ async def vanish(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(8.0)
 
 
-async def end(testbed: Testbed, reference: Reference) -> None:
+async def end(testbed: Testbed, reference: ReferenceRun) -> None:
     testbed.cluster.admin.delete(PLURALS[reference.kind], NAMESPACE, "train")
     await testbed.sleep(2.0)
 
 
-async def withdraw(testbed: Testbed, reference: Reference) -> None:
+async def withdraw(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation while a slow scheduler is about to bind pods on an older view."""
     want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
@@ -125,7 +125,7 @@ async def withdraw(testbed: Testbed, reference: Reference) -> None:
     testbed.cluster.set_lag(0.0)
 
 
-async def trap(testbed: Testbed, reference: Reference) -> None:
+async def trap(testbed: Testbed, reference: ReferenceRun) -> None:
     """Cordon the node with the devices, and delete all of its pods."""
     pods = testbed.objects("pods")
     for node in sorted({pod["spec"].get("nodeName", "") for pod in pods} - {""}):
@@ -140,21 +140,21 @@ async def trap(testbed: Testbed, reference: Reference) -> None:
         testbed.unmet.append("pods that could run elsewhere do not")
 
 
-async def part_slowly(testbed: Testbed, reference: Reference) -> None:
+async def part_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation while pods are bound more slowly than the settle time."""
     await _begin_slowly(testbed, reference)
     testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
     await _end_slowly(testbed)
 
 
-async def delete_slowly(testbed: Testbed, reference: Reference) -> None:
+async def delete_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the claim while pods are bound slowly."""
     await _begin_slowly(testbed, reference)
     testbed.cluster.admin.delete("resourceclaims", NAMESPACE, "slice")
     await _end_slowly(testbed)
 
 
-async def recreate_slowly(testbed: Testbed, reference: Reference) -> None:
+async def recreate_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Recreate the workload under its name while its new pods are bound slowly."""
     testbed.cluster.slow_scheduler(lambda _: (0.0, moments.SLOWLY))
     plural, pods = PLURALS[reference.kind], 2
@@ -165,7 +165,7 @@ async def recreate_slowly(testbed: Testbed, reference: Reference) -> None:
     await _end_slowly(testbed)
 
 
-async def trap_slowly(testbed: Testbed, reference: Reference) -> None:
+async def trap_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Cordon the nodes: some pods find no node while others are being bound."""
     await _begin_slowly(testbed, reference)
     for node in testbed.cluster.admin.list("nodes"):
@@ -176,7 +176,7 @@ async def trap_slowly(testbed: Testbed, reference: Reference) -> None:
         testbed.cluster.cordon(node["metadata"]["name"], unschedulable=False)
 
 
-async def _begin_slowly(testbed: Testbed, reference: Reference) -> None:
+async def _begin_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create pods for a held claim; the scheduler binds each slowly."""
     want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
@@ -190,13 +190,13 @@ async def _end_slowly(testbed: Testbed) -> None:
     testbed.cluster.slow_scheduler(None)
 
 
-async def complete(testbed: Testbed, reference: Reference) -> None:
+async def complete(testbed: Testbed, reference: ReferenceRun) -> None:
     """Let a Job complete; it stays with its pods."""
     if not await testbed.until(lambda: not testbed.unreleased(), 60, step=0.25):
         testbed.unmet.append("the claim of a finished Job is not released")
 
 
-async def lose(testbed: Testbed, reference: Reference) -> None:
+async def lose(testbed: Testbed, reference: ReferenceRun) -> None:
     """Cut the pods' nodes off; PodGC deletes pods whose containers run on."""
     for node in sorted({pod["spec"].get("nodeName", "") for pod in testbed.objects("pods")} - {""}):
         testbed.cluster.lose_node(node)
@@ -204,7 +204,7 @@ async def lose(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(22.0)
 
 
-async def miss(testbed: Testbed, reference: Reference) -> None:
+async def miss(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create, bind and force-delete pods while the watches have a gap; then they begin anew."""
     want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
@@ -216,7 +216,7 @@ async def miss(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(16.0)
 
 
-async def sleep_through(testbed: Testbed, reference: Reference) -> None:
+async def sleep_through(testbed: Testbed, reference: ReferenceRun) -> None:
     """Do the same while no controller runs."""
     await testbed.kill("one")
     await _come_and_vanish(testbed, reference)
@@ -224,7 +224,7 @@ async def sleep_through(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(12.0)
 
 
-async def _come_and_vanish(testbed: Testbed, reference: Reference) -> None:
+async def _come_and_vanish(testbed: Testbed, reference: ReferenceRun) -> None:
     want(testbed, reference.kind, 2)
     await testbed.until(lambda: running(testbed) == 2, 5, step=0.05)
     for pod in testbed.objects("pods"):
@@ -234,7 +234,7 @@ async def _come_and_vanish(testbed: Testbed, reference: Reference) -> None:
         testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
 
 
-async def downgrade(testbed: Testbed, reference: Reference) -> None:
+async def downgrade(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create a DowngradePlan, let it be carried out, and delete it."""
     await back(testbed, reference)
     testbed.cluster.admin.create(
@@ -245,7 +245,7 @@ async def downgrade(testbed: Testbed, reference: Reference) -> None:
     await testbed.sleep(3.0)
 
 
-async def meddle(testbed: Testbed, reference: Reference) -> None:
+async def meddle(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create a plan while another writer holds the claim, and again after that hold is gone."""
     await back(testbed, reference)
     admin = testbed.cluster.admin
@@ -267,7 +267,7 @@ def _edit(testbed: Testbed, change: Callable[[list[Any]], list[Any]]) -> None:
     testbed.cluster.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
 
 
-Step = Callable[[Testbed, "Reference"], Awaitable[None]]
+Step = Callable[[Testbed, "ReferenceRun"], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
 SCRIPTS: dict[str, tuple[Step, ...]] = {
     "life": LIFE,
@@ -303,7 +303,7 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceRun:
     """One script on one cluster."""
 
     dialect: str
@@ -319,14 +319,14 @@ class Reference:
         return SCRIPTS[self.script]
 
 
-def references() -> list[Reference]:
+def references() -> list[ReferenceRun]:
     """All reference runs: every kind in every dialect, and further events for Deployments."""
     known = dialects()
-    lives = [Reference(dialect, kind) for dialect in known for kind in KINDS]
+    lives = [ReferenceRun(dialect, kind) for dialect in known for kind in KINDS]
     others = [script for script in SCRIPTS if script != "life"]
     kinds = {"completion": "Job", "early deletion": "Job"}
     return lives + [
-        Reference(dialect, kinds.get(other, "Deployment"), other)
+        ReferenceRun(dialect, kinds.get(other, "Deployment"), other)
         for dialect in known
         for other in others
     ]
@@ -341,25 +341,25 @@ class Restart:
 
 
 def play(
-    reference: Reference,
+    reference: ReferenceRun,
     plan: FaultPlan | None = None,
     restart: Restart | None = None,
     *,
     keep: bool = False,
-) -> Verdict:
+) -> RunVerdict:
     """Play the script once.
 
     Args:
         plan: the faults of the first process.
         keep: keep a fingerprint of every revision.
     """
-    verdict = Verdict(reference.name, keeps=keep)
+    verdict = RunVerdict(reference.name, keeps=keep)
     run(_play(reference, plan, restart, verdict), limit=LIMIT)
     return verdict
 
 
 async def _play(
-    reference: Reference, plan: FaultPlan | None, restart: Restart | None, verdict: Verdict
+    reference: ReferenceRun, plan: FaultPlan | None, restart: Restart | None, verdict: RunVerdict
 ) -> None:
     testbed = await opened(dialects()[reference.dialect])
     try:

@@ -12,7 +12,7 @@ from kube_in_process.virtual import run
 
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects, reservation, workload
-from labs.torture.testbed import Process, Testbed, Verdict, closed, judge, opened
+from labs.torture.testbed import Process, RunVerdict, Testbed, closed, judge, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
@@ -55,7 +55,7 @@ class ClocksOutcome:
     """Status writes by act, and the verdict on the run."""
 
     writes: dict[str, int] = field(default_factory=dict)
-    verdict: Verdict = field(default_factory=lambda: Verdict("clocks"))
+    verdict: RunVerdict = field(default_factory=lambda: RunVerdict("clocks"))
 
 
 @cache

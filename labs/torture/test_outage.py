@@ -19,7 +19,7 @@ from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
-from labs.torture.testbed import Testbed, Verdict, closed, judge, opened
+from labs.torture.testbed import RunVerdict, Testbed, closed, judge, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.support.telemetry import Recorder
@@ -125,7 +125,7 @@ class Traffic:
 
 
 @dataclass
-class Seen:
+class SeenWithoutWrites:
     """What was visible during the hour without writes."""
 
     requests: int = 0
@@ -145,8 +145,8 @@ class Seen:
 def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
     what: str, dialect: str
 ) -> None:
-    outage, seen = OUTAGES[what], Seen()
-    verdict = Verdict(f"{dialect} {what}")
+    outage, seen = OUTAGES[what], SeenWithoutWrites()
+    verdict = RunVerdict(f"{dialect} {what}")
     run(_hour(dialects()[dialect], outage, seen, verdict), limit=LIMIT)
     assert verdict.good, verdict
     # a process that is cut off tries each of its watches every five seconds, also without the Lease
@@ -157,7 +157,7 @@ def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
     assert seen.traffic.verbs["list"] <= LISTED + CLAIMS * 2, seen.traffic.verbs
 
 
-def _check_reports(outage: Outage, seen: Seen) -> None:
+def _check_reports(outage: Outage, seen: SeenWithoutWrites) -> None:
     """Check that conditions, metrics and ``explain`` show the outage, and its end."""
     assert seen.before is not None
     assert seen.half is not None
@@ -180,7 +180,7 @@ def _check_reports(outage: Outage, seen: Seen) -> None:
 @pytest.mark.parametrize("what", ["throttled", "partition"])
 def test_many_reservations_come_back_no_faster_than_their_answers(what: str) -> None:
     """Few requests are sent at a time, so that a slow server is not overloaded."""
-    seen, verdict = Seen(), Verdict(what)
+    seen, verdict = SeenWithoutWrites(), RunVerdict(what)
     options = replace(dialects()["hold-1.36"], devices_per_node=MANY // 2)
     run(_hour(options, OUTAGES[what], seen, verdict, MANY), limit=LIMIT)
     assert verdict.good, verdict
@@ -224,7 +224,11 @@ async def _seconds_to_come_back(seconds: float) -> float:
 
 
 async def _hour(
-    options: ClusterOptions, outage: Outage, seen: Seen, verdict: Verdict, claims: int = CLAIMS
+    options: ClusterOptions,
+    outage: Outage,
+    seen: SeenWithoutWrites,
+    verdict: RunVerdict,
+    claims: int = CLAIMS,
 ) -> None:
     testbed = await opened(options)
     testbed.settings["leader_elect"] = True

@@ -26,7 +26,7 @@ from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Viola
 from claimctl_witness.world import World
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.findings import Findings
+from labs.torture.findings import RunFindings
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -235,7 +235,7 @@ async def closed(testbed: Testbed) -> None:
 
 
 @dataclass
-class Verdict(Findings):
+class RunVerdict(RunFindings):
     """The result of one run. ``windows`` are starts on a deallocated claim in the documented
     window: the scheduler was slower than the settle time or the binding time."""
 
@@ -251,7 +251,7 @@ class Verdict(Findings):
     """For each step of a reference run: the earlier revisions that show different clusters."""
 
 
-def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:
+def judge(testbed: Testbed, verdict: RunVerdict, *, slow: bool = False) -> None:
     """Read the server's whole history and record the violations."""
     witness, world = Witness({CONTROLLER_USER}), World()
     world.listen(witness.notice)
@@ -274,7 +274,7 @@ def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:
         verdict.fingerprints = fingerprints(testbed.cluster)
 
 
-def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
+def _weigh(violation: Violation, witness: Witness, verdict: RunVerdict, *, slow: bool) -> None:
     """Record a violation. A start without allocation counts only if claimctl deallocated."""
     if violation.rule == STARTED_WITHOUT_ALLOCATION:
         claim = (violation.namespace, violation.claim)

@@ -32,8 +32,8 @@ from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from labs import frame
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas
-from labs.torture_nodes.report import Options, Tally, report
-from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, Users
+from labs.torture_nodes.report import NodesTally, TortureNodesOptions, report
+from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, PlayingUsers
 from labs.torture_real.controllers import Controllers
 
 _API = "resource.k8s.io/v1"
@@ -65,7 +65,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str]) -> int:
     flags = parser()
-    options = Options(**vars(flags.parse_args(arguments)))
+    options = TortureNodesOptions(**vars(flags.parse_args(arguments)))
     if wrong := options.unknown_kills():
         flags.error(f"--kills: {wrong!r} is none of {', '.join(KINDS)}, none")
     try:
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     return frame.INTERRUPTED if tally.interrupted else 0
 
 
-async def _run(options: Options, cluster: NodeCluster) -> Tally:
+async def _run(options: TortureNodesOptions, cluster: NodeCluster) -> NodesTally:
     """Play until the budget is used up, or a signal comes; then wait until all claims are free."""
     plane = cluster.plane
     history = plane.history({})
@@ -98,9 +98,9 @@ async def _run(options: Options, cluster: NodeCluster) -> Tally:
         driver = await _driver(cluster, client)
         if options.guard:
             await _guard(client)
-        users = Users(client, options.hold, options.seed)
+        users = PlayingUsers(client, options.hold, options.seed)
         killer = Killer(cluster, driver, controllers, options.killed, options.seed)
-        tally = Tally(actions=users.done, kills=killer.done)
+        tally = NodesTally(actions=users.done, kills=killer.done)
         try:
             tally.interrupted = await _play(options, users, killer)
             tally.held = await users.close()
@@ -118,7 +118,7 @@ async def _run(options: Options, cluster: NodeCluster) -> Tally:
     return tally
 
 
-async def _play(options: Options, users: Users, killer: Killer) -> bool:
+async def _play(options: TortureNodesOptions, users: PlayingUsers, killer: Killer) -> bool:
     """Let users and kills go on for the budget; returns whether a signal has ended it early."""
     tasks = [asyncio.create_task(users.play(number)) for number in range(options.users)]
     kills = asyncio.create_task(killer.play())
@@ -166,7 +166,7 @@ async def _driver(cluster: NodeCluster, client: DocumentClient) -> DriverProcess
     return driver
 
 
-def _keep(options: Options, cluster: NodeCluster) -> None:
+def _keep(options: TortureNodesOptions, cluster: NodeCluster) -> None:
     if not options.keep:
         return
     folder = Path(options.keep)

@@ -16,7 +16,7 @@ _NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class TortureNodesOptions:
     """The flags. Without ``hold`` the cluster is alone; ``guard`` refuses force deletions."""
 
     version: str
@@ -40,7 +40,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Tally:
+class NodesTally:
     """What was played, and what was found."""
 
     claims: int = 0
@@ -59,7 +59,7 @@ class Tally:
         return [each for each in self.faults if each.rule not in OF_KUBERNETES]
 
 
-def report(options: Options, version: str, tally: Tally) -> list[str]:
+def report(options: TortureNodesOptions, version: str, tally: NodesTally) -> list[str]:
     """The lines to print: the figures, then what is wrong."""
     lost = tally.lost
     ended = [each.seconds for each in lost if each.seconds < FOREVER]

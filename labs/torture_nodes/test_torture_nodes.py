@@ -6,11 +6,11 @@ import pytest
 from kube_in_process.device_witness import DeviceFault
 
 from labs.torture_nodes.lab import main, parser
-from labs.torture_nodes.report import Options, Tally, report
+from labs.torture_nodes.report import NodesTally, TortureNodesOptions, report
 
 
-def options(*flags: str) -> Options:
-    return Options(**vars(parser().parse_args(flags)))
+def options(*flags: str) -> TortureNodesOptions:
+    return TortureNodesOptions(**vars(parser().parse_args(flags)))
 
 
 def test_claimctl_holds_and_everything_is_killed_unless_the_flags_say_otherwise() -> None:
@@ -48,7 +48,7 @@ def test_the_report_counts_faults_and_names_the_longest() -> None:
         DeviceFault("AllocatedTwice", "team/c and team/d", "node-0/dev-1", 3.0, 9.0),
         DeviceFault("RanUnprepared", "team/a in team/p", "node-0/dev-0", 4.0, 8.0),
     ]
-    tally = Tally(claims=3, actions={"create": 3}, kills={"driver": 2}, faults=faults)
+    tally = NodesTally(claims=3, actions={"create": 3}, kills={"driver": 2}, faults=faults)
     text = "\n".join(report(options("--hold", "0", "--seed", "7"), "v1.36.2", tally))
     assert "the cluster alone, SEED=7 BUDGET=150" in text
     assert "2 (1 DeallocatedInUse, 1 PreparedTwice)" in text

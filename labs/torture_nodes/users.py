@@ -24,7 +24,7 @@ _CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 
 
 @dataclass(slots=True)
-class Users:
+class PlayingUsers:
     """Users that play until they are cancelled.
 
     Attributes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.real.servers.files import Files
-from kube_in_process.real.servers.process import Server, free_port
+from kube_in_process.real.servers.process import ServerProcess, free_port
 
 from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
@@ -65,7 +65,7 @@ class Controllers:
     """Whether the processes use leader election. Without it all of them work at once."""
     flags: tuple[str, ...] = ()
     """Further arguments of every process."""
-    running: dict[str, Server] = field(default_factory=dict)
+    running: dict[str, ServerProcess] = field(default_factory=dict)
     crashes: list[str] = field(default_factory=list)
     """Ends of processes that no outage of the API server explains."""
     outage: float = -_AFTER_OUTAGE
@@ -86,7 +86,9 @@ class Controllers:
     def start(self, name: str) -> None:
         """Start a process. Call it from a thread that lives as long as the process may."""
         self._born += 1
-        server = Server(name, self._command(name), self.logs / f"claimctl-{self._born}-{name}.log")
+        server = ServerProcess(
+            name, self._command(name), self.logs / f"claimctl-{self._born}-{name}.log"
+        )
         server.start()
         self.running[name] = server
 

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.client import Version
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -16,7 +17,7 @@ from kube_in_process.real.servers.programs import (
     CannotStart,
 )
 
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
 from labs.torture_real.user_actions import TROUBLE
@@ -40,7 +41,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Faults:
+class RealFaults:
     """Causes faults until it is cancelled; ``calm`` repairs everything afterwards."""
 
     cluster: SharedCluster
@@ -164,7 +165,7 @@ class Faults:
                 raise CannotStart(f"{API_SERVER} is not ready after {_READY_SECONDS:g} s: {words}")
             await asyncio.sleep(0.1)
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str) -> ServerProcess:
         return self.cluster.plane.servers[name]
 
     async def _compact(self) -> None:

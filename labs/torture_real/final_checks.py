@@ -12,18 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import NODE
 from kube_in_process.real.servers.pod_worker import POD
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
-from claimctl_demo.documents import Version
 from labs.torture.blocked import blocked
 from labs.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
 from labs.torture_real.controllers import SLOW_BINDING_SECONDS, USER
 from labs.torture_real.judge import RealVerdict
-from labs.torture_real.user_actions import TROUBLE, UserActions
+from labs.torture_real.user_actions import TROUBLE, RealUserActions
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
 """Seconds until users help pods that do not run, and how many times they do."""
@@ -57,7 +57,7 @@ OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
 class FinalChecks:
     """The end of one schedule."""
 
-    users: UserActions
+    users: RealUserActions
     verdict: RealVerdict
     groups: Version
     by_force: bool = False

@@ -30,7 +30,7 @@ MANAGERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Servers):
+class TortureRealOptions(Servers):
     """``budget`` in seconds of real time for waves of schedules; ``seed`` of the first one."""
 
     budget: float
@@ -55,7 +55,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str]) -> int:
-    options = parser().read(arguments, Options)
+    options = parser().read(arguments, TortureRealOptions)
 
     async def play(plane: ControlPlane, transport: HttpTransport) -> int:
         tally = await _play(options, plane, transport)
@@ -70,7 +70,9 @@ def main(arguments: Sequence[str]) -> int:
     return frame.on_servers(options, wanted, play)
 
 
-async def _play(options: Options, plane: ControlPlane, transport: HttpTransport) -> RealTally:
+async def _play(
+    options: TortureRealOptions, plane: ControlPlane, transport: HttpTransport
+) -> RealTally:
     """Play waves until the budget is used up. A signal ends the current wave."""
     tally = RealTally(tell=options.tell)
     cluster = SharedCluster(plane, transport, plane.history(MANAGERS), options.pod_groups)
@@ -110,7 +112,7 @@ async def _end(waves: asyncio.Task[None], accused: asyncio.Event) -> None:
 
 
 async def _play_waves(
-    options: Options, cluster: SharedCluster, controllers: Controllers, tally: RealTally
+    options: TortureRealOptions, cluster: SharedCluster, controllers: Controllers, tally: RealTally
 ) -> None:
     end = time.monotonic() + options.budget
     await controllers.install(cluster.transport)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from labs import frame
 from labs.torture.findings import counts
 from labs.torture_real.judge import RealVerdict
-from labs.torture_real.schedule import Schedule
+from labs.torture_real.schedule import RealSchedule
 
 
 @dataclass
@@ -34,7 +34,7 @@ class RealTally:
     bad: list[RealVerdict] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
-    def add(self, schedule: Schedule) -> None:
+    def add(self, schedule: RealSchedule) -> None:
         verdict = schedule.verdict
         self.schedules += 1
         self.actions += schedule.actions

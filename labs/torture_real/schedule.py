@@ -7,18 +7,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.features import features_of
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import Fleet, leave
 from kube_in_process.real.servers.pod_worker import Pace
 
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.again import keep
 from labs.torture_real.bodies import Bodies
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.final_checks import FinalChecks
 from labs.torture_real.judge import Line, RealVerdict, judge, log_lines
-from labs.torture_real.user_actions import TROUBLE, UserActions
+from labs.torture_real.user_actions import TROUBLE, RealUserActions
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 """Seconds between two actions."""
@@ -32,7 +33,7 @@ BY_FORCE = 0.5
 """The share of schedules at whose end all pods are force-deleted."""
 
 
-class Schedule:
+class RealSchedule:
     """One namespace with its own nodes, from begin to end."""
 
     def __init__(self, cluster: SharedCluster, seed: int) -> None:
@@ -55,7 +56,7 @@ class Schedule:
         )
         client = DocumentClient(transport, "people")
         bodies = Bodies(name, fleet, GRACE)
-        self._users = UserActions(cluster, bodies, self._kubelets, client, self._rng)
+        self._users = RealUserActions(cluster, bodies, self._kubelets, client, self._rng)
         self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
         self._tasks: list[asyncio.Task[None]] = []
         self._playing: asyncio.Task[None] | None = None

@@ -7,20 +7,20 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kube_in_process.real.client import Version
 from kube_in_process.storage.store import Address, Author, Revision, Store
 from kube_in_process.virtual import run
 
 from claimctl.kube.errors import Conflict
-from claimctl_demo.documents import Version
 from labs.torture_real.controllers import USER
 from labs.torture_real.final_checks import CIRCLE_ROUNDS, MADE, RELEASE_SECONDS, FinalChecks
 from labs.torture_real.judge import RealVerdict
-from labs.torture_real.user_actions import UserActions
+from labs.torture_real.user_actions import RealUserActions
 
 GRACE = 12
 
 
-class Cluster:
+class ReservationsAlone:
     """The ClaimReservations of one namespace."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Cluster:
         ]
 
 
-class Circle(Cluster):
+class Circle(ReservationsAlone):
     """A device evicts its pods beside a hold, and a workload makes new ones, for some rounds."""
 
     def __init__(self, rounds: int) -> None:
@@ -98,7 +98,7 @@ class Circle(Cluster):
         return last
 
 
-def _checks(cluster: Cluster) -> FinalChecks:
+def _checks(cluster: ReservationsAlone) -> FinalChecks:
     users = SimpleNamespace(
         namespace="team",
         client=cluster,
@@ -112,13 +112,13 @@ def _checks(cluster: Cluster) -> FinalChecks:
         put_status=cluster.put_status,
     )
     return FinalChecks(
-        cast(UserActions, users), RealVerdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
+        cast(RealUserActions, users), RealVerdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
     )
 
 
 @pytest.mark.virtual_limit(2 * RELEASE_SECONDS)
 async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
-    cluster = Cluster()
+    cluster = ReservationsAlone()
     checks = _checks(cluster)
 
     async def later() -> None:
@@ -134,7 +134,7 @@ async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_
 
 
 def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in_a_loop() -> None:
-    cluster = Cluster()
+    cluster = ReservationsAlone()
     listed = [{"resource": "pods"}, {"apiGroup": "example.com", "resource": "things"}]
     claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed}}
     cluster.claims, cluster.conflicts = [claim], 5
@@ -143,7 +143,7 @@ def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in
 
 
 def test_the_foreign_writer_that_frees_a_claim_leaves_nothing_of_it() -> None:
-    cluster = Cluster()
+    cluster = ReservationsAlone()
     listed = [{"apiGroup": "example.com", "resource": "things"}]
     claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed, "allocation": {}}}
     cluster.claims = [claim]
@@ -166,13 +166,13 @@ def test_pods_that_are_made_beside_a_hold_for_a_while_are_no_circle(
 
 
 def test_what_stays_is_a_leak() -> None:
-    checks = _checks(Cluster())
+    checks = _checks(ReservationsAlone())
     run(checks.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
     assert checks.verdict.leaks == ["claim slice is allocated"]
 
 
 def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> None:
-    cluster = Cluster()
+    cluster = ReservationsAlone()
     cluster.pods = [{"metadata": {"name": name}} for name in ("b", "a")]
     run(_checks(cluster).strike_out(), limit=60)
     now = {"gracePeriodSeconds": 0}
@@ -180,7 +180,7 @@ def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> N
 
 
 def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_apart() -> None:
-    cluster, store = Cluster(), Store(lambda: 0.0)
+    cluster, store = ReservationsAlone(), Store(lambda: 0.0)
     for name, actor in (("theirs", "kube-scheduler"), ("ours", USER), ("reserved", "kcm")):
         meta = {"name": name, "namespace": "team", "deletionTimestamp": "now"}
         claim = {"metadata": meta, "status": {"allocation": {"devices": {}}}}

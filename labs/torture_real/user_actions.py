@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from kube_in_process.real.client import RequestFailed
+from kube_in_process.real.client import RequestFailed, Version
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import NODE
 from kube_in_process.real.servers.pod_worker import POD
 
 from claimctl.kube.errors import KubeError, NotServed, from_answer
 from claimctl.wire.base import Object, encode
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from labs.torture.drivers import DEVICE, Driver, results_of
 from labs.torture_real.bodies import API, RESERVATION, TAINT_RULE, App, Bodies
 from labs.torture_real.cluster import SharedCluster
@@ -34,7 +34,7 @@ class Nothing(Exception):
 
 
 @dataclass
-class UserActions:
+class RealUserActions:
     """Each method is one action. An action that is impossible now does nothing."""
 
     cluster: SharedCluster

@@ -11,9 +11,9 @@ from random import Random
 from claimctl_demo.documents import DocumentClient
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
-from labs.torture_real.faults import Faults
+from labs.torture_real.faults import RealFaults
 from labs.torture_real.report import RealTally
-from labs.torture_real.schedule import Schedule
+from labs.torture_real.schedule import RealSchedule
 
 PLAY = (60.0, 90.0, 120.0)
 """Seconds of user actions and faults."""
@@ -39,9 +39,9 @@ class Wave:
     def __post_init__(self) -> None:
         seeds = range(self.seed, self.seed + self.size)
         self.rng = Random(f"wave {self.seed}")
-        self.schedules = [Schedule(self.cluster, seed) for seed in seeds]
+        self.schedules = [RealSchedule(self.cluster, seed) for seed in seeds]
         client = DocumentClient(self.cluster.transport, "administrator")
-        self.faults = Faults(self.cluster, self.controllers, self.rng, client)
+        self.faults = RealFaults(self.cluster, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
         """The names of the controllers."""
         self.elect = self.faults.elect = self.rng.random() < ELECT

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, crds, dashboard, reference, values
+from generate import chart, crds, reference, values
 
 ROOT = Path(__file__).parents[2]
 
 
 GENERATORS = (
     crds.rendered,
-    dashboard.rendered,
     chart.rendered,
     values.rendered,
     reference.rendered,

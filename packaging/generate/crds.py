@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from claimctl import __version__
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (
@@ -16,6 +14,7 @@ from claimctl.wire.resources import (
     WORKLOADKINDS,
     Resource,
 )
+from claimctl.yaml_text import dumped
 from claimctl_reschedule.shapes.records import RESCHEDULERECORDS
 from generate.structural import structural_schema
 
@@ -50,17 +49,9 @@ _ONE_PLAN = {
 def rendered() -> dict[Path, str]:
     """The text of each file, by its path in the repository."""
     return {
-        Path("crds", f"{document['metadata']['name']}.yaml"): HEADER
-        + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100)
+        Path("crds", f"{document['metadata']['name']}.yaml"): HEADER + dumped(document)
         for document in custom_resource_definitions()
     }
-
-
-class _Dumper(yaml.SafeDumper):
-    """A dumper without anchors: they would make a list that is used twice hard to read."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
 
 
 def custom_resource_definitions() -> list[Json]:

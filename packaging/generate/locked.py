@@ -27,7 +27,7 @@ _VIA = re.compile(r"^ +#(?: via)? +([A-Za-z0-9._-]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LockEntry:
     """One entry of a lock: its text, the name of the package, and which packages need it."""
 
     text: str
@@ -35,10 +35,10 @@ class Entry:
     needed_by: frozenset[str]
 
 
-def entries(lock: str) -> list[Entry]:
+def entries(lock: str) -> list[LockEntry]:
     """The entries of a lock."""
     texts = [text for text in _ENTRY.split(lock) if text[:1] not in ("", "#")]
-    return [Entry(text, name_of(text), frozenset(_VIA.findall(text))) for text in texts]
+    return [LockEntry(text, name_of(text), frozenset(_VIA.findall(text))) for text in texts]
 
 
 def name_of(requirement: str) -> str:

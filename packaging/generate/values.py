@@ -27,7 +27,7 @@ class Values(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Image(Values):
+class ImageValues(Values):
     """The image of the controller and of the hooks."""
 
     repository: Annotated[str, Field(min_length=1, pattern=r"^[^\s:@]+(:[0-9]+/[^\s:@]+)?$")]
@@ -36,23 +36,23 @@ class Image(Values):
     pullPolicy: Literal["Always", "IfNotPresent", "Never"]
 
 
-class Switch(Values):
+class SwitchValues(Values):
     enabled: bool
 
 
-class Monitoring(Switch):
+class Monitoring(SwitchValues):
     runbookUrl: Annotated[str, Field(pattern=r"^$|^https?://\S*\{alert\}\S*$")]
 
 
-class AdmissionPolicy(Switch):
+class AdmissionPolicy(SwitchValues):
     action: Literal["Warn", "Deny", "Audit"]
 
 
-class Limits(Switch):
+class Limits(SwitchValues):
     values: dict[LimitKey, str]
 
 
-class Reschedule(Switch):
+class Reschedule(SwitchValues):
     mode: Literal["CronJob", "Deployment"]
     schedule: Annotated[str, Field(min_length=1)]
     interval: Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
@@ -64,7 +64,7 @@ class Reschedule(Switch):
     resources: dict[str, Any]
 
 
-class Uninstall(Switch):
+class UninstallValues(SwitchValues):
     timeoutSeconds: Annotated[int, Field(ge=10, le=3600)]
 
 
@@ -72,7 +72,7 @@ class Chart(Values):
     """All values of the chart."""
 
     replicas: Annotated[int, Field(ge=0, le=10)]
-    image: Image
+    image: ImageValues
     imagePullSecrets: Objects
     logFormat: Literal["json", "human", "auto"]
     args: list[Annotated[str, Field(pattern="^--")]]
@@ -84,17 +84,17 @@ class Chart(Values):
     tolerations: Objects
     affinity: dict[str, Any]
     priorityClassName: Name
-    crds: Switch
-    templates: Switch
-    templateInjection: Switch
+    crds: SwitchValues
+    templates: SwitchValues
+    templateInjection: SwitchValues
     monitoring: Monitoring
-    networkPolicy: Switch
+    networkPolicy: SwitchValues
     admissionPolicy: AdmissionPolicy
-    podDeletion: Switch
+    podDeletion: SwitchValues
     limits: Limits
-    workloads: Switch
+    workloads: SwitchValues
     reschedule: Reschedule
-    uninstall: Uninstall
+    uninstall: UninstallValues
     global_: Annotated[dict[str, Any], Field(alias="global")] = {}
 
 

@@ -16,7 +16,7 @@ from image import debian_lock
 from image.build import LOCKS, ROOT, build, read_source
 from image.oci import Image, encode, pack_archive
 from image.problem import ImageProblem
-from image.provenance import Source, make_statement
+from image.provenance import BuiltSource, make_statement
 from image.sbom import make_image_bill
 from image.signature import make_payload, read_key, seal, sign
 
@@ -69,7 +69,7 @@ def write_image(name: str, key_file: Path | None, dist: Path) -> str:
     return f"{FILES}.oci.tar: {name}, {size:.1f} MB, {made.manifest}"
 
 
-def make_statements(made: Image, name: str, built: Source) -> dict[str, bytes]:
+def make_statements(made: Image, name: str, built: BuiltSource) -> dict[str, bytes]:
     """The bill of materials and the provenance."""
     bill = make_image_bill(packages(part("image")), debian_lock.read(), made.manifest)
     origin = make_statement(name, made.manifest, built, LOCKS)

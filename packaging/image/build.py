@@ -15,7 +15,7 @@ from image.layers import Layer, make_layer
 from image.locked_python import LockedPython
 from image.oci import Image, Json, make_image
 from image.problem import ImageProblem
-from image.provenance import Source
+from image.provenance import BuiltSource
 from image.rootfs import USER, make_system
 from image.tree import Tree, make_file
 
@@ -36,11 +36,11 @@ class Inputs:
     """The wheels of the distributions of this repository that the image has."""
 
 
-def read_source() -> Source:
+def read_source() -> BuiltSource:
     """The commit that is built."""
     commit = _git("rev-parse", "HEAD")
     changed = bool(_git("status", "--porcelain"))
-    return Source(commit, int(_git("log", "-1", "--format=%ct")), changed)
+    return BuiltSource(commit, int(_git("log", "-1", "--format=%ct")), changed)
 
 
 def _git(*arguments: str) -> str:
@@ -106,7 +106,7 @@ def make_settings(revision: str) -> Json:
     }
 
 
-def build(built: Source, work: Path) -> Image:
+def build(built: BuiltSource, work: Path) -> Image:
     """Build the image in ``work``, an empty folder."""
     made = make_layers(fetch_inputs(work), work / "root")
     return make_image(made, make_settings(built.commit), built.time)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from image.debian_lock import ARCHITECTURE, DebianPackage
 from image.problem import ImageProblem
-from image.tree import Entry, Tree, make_file
+from image.tree import Tree, TreeEntry, make_file
 
 _MERGED = re.compile(r"^(bin|sbin|lib|lib64)(?=/)")
 _PYTHON = "usr/lib/python3.11/"
@@ -94,13 +94,13 @@ def is_wanted(path: str) -> bool:
     return not any(fnmatch(path, pattern) for pattern in UNWANTED)
 
 
-def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo) -> TreeEntry:
     if member.issym():
-        return Entry(member.mode, target=member.linkname, owner=member.uid)
+        return TreeEntry(member.mode, target=member.linkname, owner=member.uid)
     if not member.isreg():
         raise ImageProblem(f"{member.name} is neither a file nor a symbolic link")
     content = archive.extractfile(member)
-    return Entry(member.mode, content.read() if content else b"", owner=member.uid)
+    return TreeEntry(member.mode, content.read() if content else b"", owner=member.uid)
 
 
 def _output(command: list[str], folder: Path | None = None) -> bytes:

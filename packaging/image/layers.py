@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from image.tree import Entry, Tree, add_directories
+from image.tree import Tree, TreeEntry, add_directories
 
 Compress = Callable[[bytes], bytes]
 
@@ -47,7 +47,7 @@ def pack_tree(tree: Tree) -> bytes:
     return written.getvalue()
 
 
-def make_header(path: str, entry: Entry) -> tarfile.TarInfo:
+def make_header(path: str, entry: TreeEntry) -> tarfile.TarInfo:
     """The head of an entry in an archive. The time is 1970, so that layers outlive commits."""
     made = tarfile.TarInfo(path)
     made.mode, made.uid, made.gid = entry.mode, entry.owner, entry.owner

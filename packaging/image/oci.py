@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from image.layers import Layer, digest, make_header
-from image.tree import Entry, make_file
+from image.tree import TreeEntry, make_file
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -117,7 +117,7 @@ def complete_name(reference: str) -> str:
 
 def pack_files(files: dict[str, bytes]) -> bytes:
     """An archive of files with their folders, in the order of the paths."""
-    folders = {"blobs": Entry(), "blobs/sha256": Entry()}
+    folders = {"blobs": TreeEntry(), "blobs/sha256": TreeEntry()}
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.USTAR_FORMAT) as packed:
         for path, entry in sorted((folders | {p: make_file(d) for p, d in files.items()}).items()):

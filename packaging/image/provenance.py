@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuiltSource:
     """What is built: the commit, its time in seconds since 1970, and if files differ from it."""
 
     commit: str
@@ -24,7 +24,7 @@ class Source:
     changed: bool
 
 
-def make_statement(name: str, manifest: str, source: Source, locks: Iterable[Path]) -> Json:
+def make_statement(name: str, manifest: str, source: BuiltSource, locks: Iterable[Path]) -> Json:
     """What is said about the image with the digest ``manifest``."""
     commit = {"uri": "git+.", "digest": {"gitCommit": source.commit}}
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from image.debian import unpack
-from image.tree import Entry, Tree, make_file, make_link
+from image.tree import Tree, TreeEntry, make_file, make_link
 
 USER = 65532
 """The number of the user and of the group that the image runs as."""
@@ -27,20 +27,20 @@ def make_skeleton() -> Tree:
         f"root:x:0:0:root:/root:/nologin\nclaimctl:x:{USER}:{USER}:claimctl:/nonexistent:/nologin\n"
     )
     return merged | {
-        "dev": Entry(),
+        "dev": TreeEntry(),
         "etc/group": make_file(f"root:x:0:\nclaimctl:x:{USER}:\n"),
         "etc/nsswitch.conf": make_file("passwd: files\ngroup: files\nhosts: files dns\n"),
         "etc/passwd": make_file(users),
-        "proc": Entry(),
-        "run": Entry(),
-        "sys": Entry(),
-        "tmp": Entry(0o1777),
+        "proc": TreeEntry(),
+        "run": TreeEntry(),
+        "sys": TreeEntry(),
+        "tmp": TreeEntry(0o1777),
         "usr/bin/python3": make_link("python3.11"),
         # where OpenSSL looks for certificates
         "usr/lib/ssl/cert.pem": make_link("/etc/ssl/certs/ca-certificates.crt"),
         "usr/lib/ssl/certs": make_link("/etc/ssl/certs"),
-        "usr/sbin": Entry(),
-        "var/tmp": Entry(0o1777),
+        "usr/sbin": TreeEntry(),
+        "var/tmp": TreeEntry(0o1777),
     }
 
 

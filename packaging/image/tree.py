@@ -10,7 +10,7 @@ EXECUTABLE, READABLE = 0o755, 0o644
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file with its ``data``, a symbolic link with its ``target``, or else a directory."""
 
     mode: int = EXECUTABLE
@@ -20,16 +20,16 @@ class Entry:
     """The number of the user and of the group."""
 
 
-Tree = dict[str, Entry]
+Tree = dict[str, TreeEntry]
 """Entries by their paths, which are relative to the root."""
 
 
-def make_file(data: bytes | str, mode: int = READABLE) -> Entry:
-    return Entry(mode, data.encode() if isinstance(data, str) else data)
+def make_file(data: bytes | str, mode: int = READABLE) -> TreeEntry:
+    return TreeEntry(mode, data.encode() if isinstance(data, str) else data)
 
 
-def make_link(target: str) -> Entry:
-    return Entry(0o777, target=target)
+def make_link(target: str) -> TreeEntry:
+    return TreeEntry(0o777, target=target)
 
 
 def add_directories(tree: Tree) -> Tree:
@@ -40,7 +40,7 @@ def add_directories(tree: Tree) -> Tree:
         for parent in PurePosixPath(path).parents
         if str(parent) != "." and str(parent) not in tree
     }
-    whole = tree | dict.fromkeys(missing, Entry())
+    whole = tree | dict.fromkeys(missing, TreeEntry())
     return {path: whole[path] for path in sorted(whole, key=PurePosixPath)}
 
 

@@ -22,12 +22,13 @@ from typing import Any
 
 import yaml
 from kube_in_process.components.kubelet.statuses import finished
+from kube_in_process.real.client import STRATEGIC
 from kube_in_process.serving.kubeconfig import Access, kubeconfig
 from packaging.utils import canonicalize_name
 
 from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
-from claimctl_demo.documents import STRATEGIC, DocumentClient
+from claimctl_demo.documents import DocumentClient
 from generate.locked import entries, part
 
 ROOT = Path(__file__).parents[2]

@@ -37,7 +37,7 @@ TRAIN = objects.Workload("ml", "train", "slice", 2, reserve=True)
 
 
 @dataclass
-class Site:
+class ChartSite:
     """A cluster with nodes and devices, and processes for the pods of claimctl's image."""
 
     kubeconfig: Path
@@ -88,7 +88,7 @@ class Site:
 
 
 @asynccontextmanager
-async def site(kind: str, directory: Path) -> AsyncIterator[Site]:
+async def site(kind: str, directory: Path) -> AsyncIterator[ChartSite]:
     """A cluster of the kind ``embedded`` or ``real``."""
     async with AsyncExitStack() as stack:
         if kind == "real":
@@ -99,7 +99,7 @@ async def site(kind: str, directory: Path) -> AsyncIterator[Site]:
         processes = Containers(transport, kubeconfig, directory)
         await stack.enter_async_context(containers.running(processes))
         client = DocumentClient(transport, "tests")
-        yield Site(kubeconfig, transport, client, processes, api)
+        yield ChartSite(kubeconfig, transport, client, processes, api)
 
 
 async def _embedded(stack: AsyncExitStack, kubeconfig: Path) -> Path:

@@ -14,8 +14,8 @@ from claimctl.wire.base import encode
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from claimctl_demo.story import objects
 from tests.chart.containers import IMAGE
-from tests.chart.sites import ASSETS, CLUSTERS, TRAIN, Site, site
-from tests.e2e.commands import Answer, claimctl
+from tests.chart.sites import ASSETS, CLUSTERS, TRAIN, ChartSite, site
+from tests.e2e.commands import CommandAnswer, claimctl
 
 pytestmark = pytest.mark.real_time(300)
 needs_real = pytest.mark.skipif(
@@ -28,7 +28,7 @@ WITH_IMAGE = ("--image", f"{IMAGE}:1")
 
 @pytest.fixture
 @asynccontextmanager
-async def cluster(tmp_path: Path, kind: str) -> AsyncIterator[Site]:
+async def cluster(tmp_path: Path, kind: str) -> AsyncIterator[ChartSite]:
     async with site(kind, tmp_path) as made:
         yield made
 
@@ -38,12 +38,12 @@ def kind() -> str:
     return "real"
 
 
-async def install(cluster: Site, *arguments: str) -> Answer:
+async def install(cluster: ChartSite, *arguments: str) -> CommandAnswer:
     return await claimctl("install", *arguments, "--kubeconfig", str(cluster.kubeconfig))
 
 
 @pytest.mark.parametrize("kind", CLUSTERS)
-async def test_it_installs_waits_repeats_and_holds(cluster: Site) -> None:
+async def test_it_installs_waits_repeats_and_holds(cluster: ChartSite) -> None:
     looked = await install(cluster, *WITH_IMAGE, "--dry-run")
     assert (looked.code, looked.err) == (0, "")
     assert "Deployment claimctl-system/claimctl-controller created (dry run)" in looked.out
@@ -57,7 +57,7 @@ async def test_it_installs_waits_repeats_and_holds(cluster: Site) -> None:
 
 
 @needs_real
-async def test_what_cannot_work_is_one_line(cluster: Site) -> None:
+async def test_what_cannot_work_is_one_line(cluster: ChartSite) -> None:
     assert (await install(cluster, *WITH_IMAGE)).code == 0
     second = await install(cluster, *WITH_IMAGE, "-n", "gpus")
     assert (second.code, second.err.count("\n")) == (1, 1)
@@ -72,7 +72,9 @@ async def test_what_cannot_work_is_one_line(cluster: Site) -> None:
 
 
 @needs_real
-async def test_the_rescheduler_runs_beside_the_controller(cluster: Site, tmp_path: Path) -> None:
+async def test_the_rescheduler_runs_beside_the_controller(
+    cluster: ChartSite, tmp_path: Path
+) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles:\n- name: spread\n"
@@ -95,7 +97,7 @@ async def test_the_rescheduler_runs_beside_the_controller(cluster: Site, tmp_pat
 
 
 @needs_real
-async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
+async def test_the_server_warns_of_a_wrong_annotation(cluster: ChartSite) -> None:
     installed = await install(cluster, "--component", "admission-policy")
     assert (installed.code, installed.err) == (0, "")
 
@@ -122,7 +124,7 @@ async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
 
 
 @needs_real
-async def test_a_pod_that_may_use_a_device_is_not_deleted_at_once(cluster: Site) -> None:
+async def test_a_pod_that_may_use_a_device_is_not_deleted_at_once(cluster: ChartSite) -> None:
     assert (await install(cluster, "--component", "pod-deletion")).code == 0
     await cluster.client.create(objects.namespace("ml"))
     for name, claim, marks in (
@@ -157,7 +159,7 @@ async def test_a_pod_that_may_use_a_device_is_not_deleted_at_once(cluster: Site)
     await cluster.until(lambda: cluster.gone(objects.NAMESPACE, "", "ml"), "the namespace is gone")
 
 
-async def warnings(cluster: Site, annotations: Mapping[str, str]) -> str:
+async def warnings(cluster: ChartSite, annotations: Mapping[str, str]) -> str:
     """What the server warns of when a Deployment with these annotations is created (dry run)."""
     body = objects.deployment(TRAIN)
     body["metadata"] |= {"namespace": "default", "annotations": dict(annotations)}

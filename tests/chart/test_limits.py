@@ -16,7 +16,7 @@ from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import DEPLOYMENT, RESERVATION, Workload
 from tests.chart.containers import IMAGE
-from tests.chart.sites import ASSETS, Site, site
+from tests.chart.sites import ASSETS, ChartSite, site
 from tests.e2e.commands import claimctl
 
 pytestmark = [
@@ -45,7 +45,7 @@ LIMITS = {
 
 
 @asynccontextmanager
-async def limited(directory: Path, *flags: str) -> AsyncIterator[tuple[Site, DocumentClient]]:
+async def limited(directory: Path, *flags: str) -> AsyncIterator[tuple[ChartSite, DocumentClient]]:
     """A cluster with the component, without limits yet, and a user who may edit in ``ml``."""
     async with site("real", directory) as cluster:
         parts = [part for name in ("crds", "rbac", "limits") for part in ("--component", name)]
@@ -59,7 +59,7 @@ async def limited(directory: Path, *flags: str) -> AsyncIterator[tuple[Site, Doc
             yield cluster, DocumentClient(transport, "tests")
 
 
-async def bind(cluster: Site, role: str, subject: Json) -> None:
+async def bind(cluster: ChartSite, role: str, subject: Json) -> None:
     """Bind a ClusterRole in the namespace ``ml``."""
     await cluster.client.create(
         {
@@ -72,7 +72,9 @@ async def bind(cluster: Site, role: str, subject: Json) -> None:
     )
 
 
-async def set_limits(cluster: Site, user: DocumentClient, data: Mapping[str, str | None]) -> None:
+async def set_limits(
+    cluster: ChartSite, user: DocumentClient, data: Mapping[str, str | None]
+) -> None:
     """Set the limits, and wait until the server has them: the limit of the idle time tells."""
     await cluster.client.patch(CONFIG, SYSTEM, "claimctl-limits", {"data": dict(data)})
     most = int(data["maxIdleTimeoutSeconds"] or 0)
@@ -144,7 +146,7 @@ async def test_each_limit_refuses_what_exceeds_it_and_says_whom_to_ask(tmp_path:
         await cluster.until(lambda: judged(cluster), "the server has checked the expressions")
 
 
-async def judged(cluster: Site) -> bool:
+async def judged(cluster: ChartSite) -> bool:
     """Whether the server has checked the types of the policies. It must find no fault."""
     policies = [
         await cluster.client.get(POLICY, "", name)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from claimctl_demo.story.objects import NODE
-from tests.chart.sites import ASSETS, Site, site
+from tests.chart.sites import ASSETS, ChartSite, site
 
 pytestmark = [
     pytest.mark.real_time(300),
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 @asynccontextmanager
-async def fenced(directory: Path) -> AsyncIterator[Site]:
+async def fenced(directory: Path) -> AsyncIterator[ChartSite]:
     """A cluster with the policy, in which RBAC lets the account do everything with nodes."""
     async with site("real", directory) as cluster:
         for document in yaml.safe_load_all(FILE.read_text()):
@@ -60,7 +60,7 @@ async def fenced(directory: Path) -> AsyncIterator[Site]:
 
 
 async def asked(
-    cluster: Site, method: str, path: str, body: Json | None = None, user: str = ACCOUNT
+    cluster: ChartSite, method: str, path: str, body: Json | None = None, user: str = ACCOUNT
 ) -> tuple[int, str]:
     """The status and the message of the answer to a request about nodes, as a dry run."""
     kind = "merge-patch+json" if method == "PATCH" else "json"
@@ -114,7 +114,7 @@ async def test_the_account_writes_its_own_taints_and_nothing_else(tmp_path: Path
         await cluster.until(lambda: judged(cluster), "the server has checked the expressions")
 
 
-async def judged(cluster: Site) -> bool:
+async def judged(cluster: ChartSite) -> bool:
     """Whether the server has checked the types of the policy. It must find no fault."""
     policy = await cluster.client.get(POLICY, "", "claimctl-rescheduler-nodes")
     status = policy.get("status", {})

@@ -15,7 +15,7 @@ from claimctl.cli.main import run as claimctl
 from claimctl_demo.story import objects
 from tests.chart.containers import IMAGE
 from tests.chart.helm import CHART, Helm, needs_helm
-from tests.chart.sites import CLUSTERS, TRAIN, Site, site
+from tests.chart.sites import CLUSTERS, TRAIN, ChartSite, site
 
 pytestmark = [needs_helm, pytest.mark.real_time(600)]
 WHERE = ("-n", "gpus")
@@ -48,7 +48,7 @@ KINDS = [
 class Release:
     """helm on a cluster; each call is a process in a thread, while the cluster goes on."""
 
-    def __init__(self, helm: Helm, cluster: Site, *, real: bool) -> None:
+    def __init__(self, helm: Helm, cluster: ChartSite, *, real: bool) -> None:
         self.helm, self.cluster, self.real = helm, cluster, real
 
     async def run(self, *arguments: str) -> CompletedProcess[str]:
@@ -124,7 +124,7 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
     assert await asyncio.to_thread(claimctl, verified) == 0
 
 
-async def rescheduled(cluster: Site) -> bool:
+async def rescheduled(cluster: ChartSite) -> bool:
     """Whether the rescheduler has its Lease, and so makes a run."""
     return not await cluster.gone(LEASE, "gpus", "claimctl-rescheduler")
 

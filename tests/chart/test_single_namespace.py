@@ -16,7 +16,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import RESERVATION, Workload
 from tests.chart.containers import IMAGE
-from tests.chart.sites import CLUSTERS, Site, site
+from tests.chart.sites import CLUSTERS, ChartSite, site
 from tests.e2e.kinds import GANGS, definition
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ async def test_it_holds_in_its_namespace_and_leaves_others_alone(kind: str, tmp_
     assert "orbidden" not in logs
 
 
-async def _prepare(cluster: Site, documents: list[Json]) -> None:
+async def _prepare(cluster: ChartSite, documents: list[Json]) -> None:
     await cluster.client.create(objects.namespace("ml"))
     for document in documents:
         if document["kind"] == "Namespace":
@@ -110,7 +110,7 @@ async def _prepare(cluster: Site, documents: list[Json]) -> None:
     await Installer(cluster.client.transport, LoopClock()).apply(documents)
 
 
-async def _runs(cluster: Site) -> bool:
+async def _runs(cluster: ChartSite) -> bool:
     pods = await cluster.client.list(objects.POD, "other")
     return any(pod["status"].get("phase") == "Running" for pod in pods)
 
@@ -206,7 +206,7 @@ def _pod_of(gang: Json) -> Json:
     }
 
 
-async def _may_read(cluster: Site) -> bool:
+async def _may_read(cluster: ChartSite) -> bool:
     account = "system:serviceaccount:claimctl-system:claimctl-controller"
     wanted = {"verb": "list", "group": GANGS.group, "resource": GANGS.plural}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
@@ -215,17 +215,17 @@ async def _may_read(cluster: Site) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-async def _may_not_read(cluster: Site) -> bool:
+async def _may_not_read(cluster: ChartSite) -> bool:
     return not await _may_read(cluster)
 
 
-async def _listed(cluster: Site, resource: str) -> bool:
+async def _listed(cluster: ChartSite, resource: str) -> bool:
     claim = await cluster.client.get((cluster.resource_api, "ResourceClaim"), "ml", "shared")
     listed = claim.get("status", {}).get("reservedFor") or ()
     return resource in {each["resource"] for each in listed}
 
 
-async def _is_unknown(cluster: Site) -> bool:
+async def _is_unknown(cluster: ChartSite) -> bool:
     reasons = {
         condition["reason"]
         for made in await cluster.client.list(RESERVATION, "ml")
@@ -234,6 +234,6 @@ async def _is_unknown(cluster: Site) -> bool:
     return "WorkloadStateUnknown" in reasons
 
 
-async def _has_ghost(cluster: Site) -> bool:
+async def _has_ghost(cluster: ChartSite) -> bool:
     made = await cluster.client.list(RESERVATION, "ml")
     return any(each.get("status", {}).get("forceDeletedPods") for each in made)

@@ -60,7 +60,7 @@ addEventListener('load', () => {
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageLook:
     """What a reader meets. Lengths are in CSS pixels."""
 
     scroll: float
@@ -89,7 +89,7 @@ def program() -> str:
     pytest.skip(f"no browser on this machine: none of {', '.join(_NAMES)}")
 
 
-async def look(page: str, width: int, *, dark: bool) -> Look:
+async def look(page: str, width: int, *, dark: bool) -> PageLook:
     """Open a page in a frame of ``width`` pixels, and measure it."""
     frame = f'<iframe srcdoc="{escape(page)}" style="width:{width}px;height:{_HEIGHT}px;border:0">'
     body = f"<!doctype html><body>{frame}</iframe><output></output><script>{_SCRIPT}</script>"
@@ -98,7 +98,7 @@ async def look(page: str, width: int, *, dark: bool) -> Look:
         file.write_text(body, encoding="utf-8")
         dom = await _dom(file, Path(folder) / "profile", width, dark=dark)
     told = dom.split("<output>")[-1].split("</output>")[0]
-    return Look(**json.loads(unescape(told)))
+    return PageLook(**json.loads(unescape(told)))
 
 
 async def _dom(file: Path, profile: Path, width: int, *, dark: bool) -> str:

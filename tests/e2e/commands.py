@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from kube_in_process.cluster import Cluster as EmbeddedCluster
 from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.programs import CONTROLLER_MANAGER
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl_demo.documents import Version
 from claimctl_demo.story import objects
 from claimctl_demo.story.presets import DIALECTS
 from claimctl_demo.story.real import RealScene, real_plane, really_staged
@@ -34,7 +34,7 @@ DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "devi
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     code: int
     out: str
     err: str
@@ -45,7 +45,9 @@ class Answer:
         return checked(json.loads(self.out))
 
 
-async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = SECONDS) -> Answer:
+async def claimctl(
+    *arguments: str, stdin: str | None = None, seconds: float = SECONDS
+) -> CommandAnswer:
     """Run one command to its end."""
     # beside a real cluster tests run in processes of their own, each with few commands
     cold = chosen.get() is not None
@@ -59,7 +61,7 @@ async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = S
     async with asyncio.timeout(seconds):
         out, err = await process.communicate(stdin.encode() if stdin is not None else None)
     assert process.returncode is not None
-    return Answer(process.returncode, out.decode(), err.decode())
+    return CommandAnswer(process.returncode, out.decode(), err.decode())
 
 
 def command_line(*arguments: str) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def command_line(*arguments: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ServedCluster:
     stage: Stage
     kubeconfig: Path
 
@@ -107,12 +109,12 @@ class Cluster:
             yield
             self.embedded.resume("resourceclaim-controller")
 
-    async def claimctl(self, *arguments: str) -> Answer:
+    async def claimctl(self, *arguments: str) -> CommandAnswer:
         return await claimctl(*arguments, "--kubeconfig", str(self.kubeconfig))
 
 
 @asynccontextmanager
-async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Cluster]:
+async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[ServedCluster]:
     """A cluster with a running controller and a kubeconfig."""
     real = chosen.get()
     if real is not None:
@@ -124,12 +126,14 @@ async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Clu
     async with staged(options) as stage:
         kubeconfig = directory / "kubeconfig"
         write_kubeconfig(kubeconfig, Access(stage.url))
-        yield Cluster(stage, kubeconfig)
+        yield ServedCluster(stage, kubeconfig)
         assert stage.witness.violations == []
 
 
 @asynccontextmanager
-async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncIterator[Cluster]:
+async def _on_real_cluster(
+    real: RealCluster, options: ClusterOptions
+) -> AsyncIterator[ServedCluster]:
     """A control plane for one test alone: commands look at the whole cluster."""
     if options.preset is not real.dialect:
         pytest.skip(f"the cluster speaks {DIALECTS[real.dialect]}, not {DIALECTS[options.preset]}")
@@ -139,7 +143,7 @@ async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncI
             # doctor asks a real API server for the rights of the controller's ServiceAccount
             for body in bodies("controller.yaml", "templates.yaml"):
                 await stage.user.create(body)
-            yield Cluster(stage, plane.files.kubeconfig())
+            yield ServedCluster(stage, plane.files.kubeconfig())
             await stage.look_closely()
             assert stage.witness.violations == []
             assert scene.findings() == []

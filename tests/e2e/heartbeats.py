@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from kube_in_process.real.client import Version
+
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 
 _LEASE: Version = ("coordination.k8s.io/v1", "Lease")
 _NAMESPACE = "kube-node-lease"

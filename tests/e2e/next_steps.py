@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claimctl_demo.story.stage import Stage
-from tests.e2e.commands import Answer, Cluster
+from tests.e2e.commands import CommandAnswer, ServedCluster
 from tests.e2e.runbooks import run
 
 _COMMAND = re.compile(r"[`(:] ?((?:claimctl|kubectl) [^`()\n]+)(?:[`)]|$)", re.MULTILINE)
@@ -18,18 +18,18 @@ _GOOD_CODES = {"claimctl": {0, _FINDINGS}, "kubectl": {0}}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     command: str
     gives_up: bool
     """Whether its words say that pods end or devices are given back."""
 
 
-def steps(text: str) -> Iterator[Step]:
+def steps(text: str) -> Iterator[NextStep]:
     """The printed commands, in the order of the text."""
     for line in text.splitlines():
         for match in _COMMAND.finditer(line):
             words = line[: match.start()] + line[match.end() :]
-            yield Step(match.group(1).strip(), _GIVES_UP.search(words) is not None)
+            yield NextStep(match.group(1).strip(), _GIVES_UP.search(words) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Belongings:
 
 
 async def follow(
-    served: Cluster, look: str, instead: tuple[str, ...] = ()
+    served: ServedCluster, look: str, instead: tuple[str, ...] = ()
 ) -> tuple[list[str], str]:
     """Run a command, then every command that it tells its reader to run, and so on.
 
@@ -91,7 +91,7 @@ async def follow(
     return played, first.out + first.err
 
 
-async def _run(served: Cluster, command: str) -> Answer:
+async def _run(served: ServedCluster, command: str) -> CommandAnswer:
     answer = await run(command, served.kubeconfig)
     codes = _GOOD_CODES[command.split()[0]]
     assert answer.code in codes, f"{command}: {answer}"

@@ -14,7 +14,7 @@ from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.client import Client
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.commands import Answer, claimctl
+from tests.e2e.commands import CommandAnswer, claimctl
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_cluster
 from tests.e2e.rights import RESOURCES, as_account, grant, permissions, strict
 from tests.e2e.site import EmbeddedSite
@@ -34,7 +34,7 @@ class Office:
         transport = self.stage.embedded.transport(user, ())
         return Client(transport, self.stage.clock)
 
-    async def ask(self, user: str, *arguments: str) -> Answer:
+    async def ask(self, user: str, *arguments: str) -> CommandAnswer:
         return await claimctl(*arguments, "--as", user, "--kubeconfig", str(self.kubeconfig))
 
 

@@ -34,7 +34,7 @@ SCENARIO = "claimctl.io/scenario"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ScenarioPlaces:
     """The names of one scenario."""
 
     suffix: str
@@ -116,7 +116,7 @@ class Rewritten:
     """The transport of a user: rewrites requests to the scenario's own names."""
 
     inner: Transport
-    places: Places
+    places: ScenarioPlaces
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -132,7 +132,7 @@ class Scoped:
     ResourceSlices are those of its nodes."""
 
     inner: Transport
-    places: Places
+    places: ScenarioPlaces
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kube_in_process.options import Preset
+from kube_in_process.real.client import Version
 from kube_in_process.real.nodes.cluster import NodeCluster
 from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
 from kube_in_process.real.servers.programs import CannotStart, find_programs
@@ -22,7 +23,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.presets import PRESETS
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.refusals import allow_refusals

@@ -36,7 +36,7 @@ from tests.e2e.harness import Stage
 from tests.e2e.machines import Machines, stand_ins
 from tests.e2e.nodes.machines import node_machines
 from tests.e2e.nodes.places import NodePlaces
-from tests.e2e.places import SCENARIO, Places, Rewritten, Scoped
+from tests.e2e.places import SCENARIO, Rewritten, ScenarioPlaces, Scoped
 from tests.e2e.refusals import ClaimsController
 from tests.e2e.rights import ALL_RIGHTS, grant, permissions
 from tests.e2e.servers import Servers
@@ -90,7 +90,7 @@ class RealSite:
     """A scenario's part of a real cluster."""
 
     cluster: RealCluster
-    places: Places
+    places: ScenarioPlaces
     fleet: Fleet
     admin: Transport
     client: DocumentClient
@@ -309,11 +309,11 @@ async def _site(
     )
 
 
-def _parts(cluster: RealCluster, options: ClusterOptions) -> tuple[Places, Fleet]:
+def _parts(cluster: RealCluster, options: ClusterOptions) -> tuple[ScenarioPlaces, Fleet]:
     """The scenario's names, and its nodes with their devices."""
     suffix = secrets.token_hex(3)
     if cluster.nodes is None:
-        places = Places(suffix, cluster.version < (1, 33))
+        places = ScenarioPlaces(suffix, cluster.version < (1, 33))
         count, prefix = options.nodes, places.prefix
     else:
         count, prefix = min(options.nodes, cluster.nodes.count), NODE_PREFIX
@@ -329,7 +329,7 @@ def _machines(
     cluster: RealCluster,
     options: ClusterOptions,
     admin: Transport,
-    places: Places,
+    places: ScenarioPlaces,
     fleet: Fleet,
 ) -> AbstractAsyncContextManager[Machines]:
     times = options.timings
@@ -339,7 +339,9 @@ def _machines(
     return stand_ins(kubelets, beating=not cluster.keeps)
 
 
-def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
+def _settings(
+    cluster: RealCluster, options: ClusterOptions, places: ScenarioPlaces
+) -> dict[str, Any]:
     """The controller's settings; ``--reservation-mode hold`` if the scenario needs no PodGroups."""
     told = {} if options.preset is cluster.dialect else {"dialect": DIALECTS[options.preset]}
     common = {
@@ -350,7 +352,7 @@ def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> 
     return {**common, **told}
 
 
-async def _make_room(documents: DocumentClient, places: Places) -> None:
+async def _make_room(documents: DocumentClient, places: ScenarioPlaces) -> None:
     for name in (places.namespace, places.controllers):
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await documents.create(body)
@@ -358,7 +360,7 @@ async def _make_room(documents: DocumentClient, places: Places) -> None:
     await documents.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
 
 
-async def _account(admin: Transport, places: Places) -> StaticAuth:
+async def _account(admin: Transport, places: ScenarioPlaces) -> StaticAuth:
     """The token of the controllers' ServiceAccount, by TokenRequest."""
     path = f"/api/v1/namespaces/{places.controllers}/serviceaccounts/claimctl-controller/token"
     body = json.dumps({"spec": {"expirationSeconds": 7200}}).encode()

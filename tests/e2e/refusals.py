@@ -10,10 +10,12 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 
+from kube_in_process.real.client import Version
+
 from claimctl.kube.errors import ApiError, from_answer
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 
 _GROUP = "admissionregistration.k8s.io/v1"
 _NAME = "claimctl-e2e-claims-controller-is-down"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import warm
-from tests.e2e.commands import Answer
+from tests.e2e.commands import CommandAnswer
 from tests.e2e.harness import chosen
-from tests.support.runbooks import FOLDER, Command, Section, sections
+from tests.support.runbooks import FOLDER, PageCommand, Section, sections
 
 SECONDS = 180.0
 
@@ -39,12 +39,12 @@ class Runbook:
     def sections(self) -> Mapping[str, Section]:
         return sections(self.page)
 
-    async def play(self, title: str) -> list[Answer]:
+    async def play(self, title: str) -> list[CommandAnswer]:
         """Run each command of the section; each must end with the exit code on the page."""
         self.played.add(title)
         return [await self._run(each) for each in self.sections[title].commands]
 
-    async def _run(self, command: Command) -> Answer:
+    async def _run(self, command: PageCommand) -> CommandAnswer:
         if command.text.startswith("kubectl ") and shutil.which("kubectl") is None:
             pytest.skip("there is no kubectl on this machine")
         answer = await run(command.text, self.kubeconfig)
@@ -69,7 +69,7 @@ def programs(*, signals: bool = False) -> str:
     return os.pathsep.join((str(ours), str(installed), os.environ["PATH"]))
 
 
-async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
+async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> CommandAnswer:
     """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test.
 
     If the time is over, or the test is cancelled, the shell and all that it started are killed.
@@ -99,4 +99,4 @@ async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
         await process.wait()
         raise
     assert process.returncode is not None
-    return Answer(process.returncode, out.decode(), err.decode())
+    return CommandAnswer(process.returncode, out.decode(), err.decode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kube_in_process.real.servers.plane import ControlPlane
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import API_SERVER, SCHEDULER
 
 
@@ -16,7 +16,7 @@ class Servers:
     plane: ControlPlane
 
     @property
-    def scheduler(self) -> Server:
+    def scheduler(self) -> ServerProcess:
         return self.plane.servers[SCHEDULER]
 
     def restart_api_server(self) -> None:

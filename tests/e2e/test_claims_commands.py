@@ -14,7 +14,7 @@ from claimctl.wire.pods import Pod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 
 pytestmark = pytest.mark.alone
 
@@ -23,7 +23,7 @@ TRAIN = Workload("ml", "train", "slice", 3)
 PLAIN = Workload("ml", "plain", "beside", 1)
 
 
-async def furnished(served: Cluster, **spec: object) -> Acts:
+async def furnished(served: ServedCluster, **spec: object) -> Acts:
     """One claim that a Deployment holds, and one without a reservation."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")

@@ -33,7 +33,7 @@ can_be_changed = pytest.mark.parametrize("parameters", [SORTED, COMPACT, ESCAPED
 cannot_be_changed = pytest.mark.parametrize("parameters", [SPACES, UNESCAPED])
 
 
-class Counting:
+class CountingWrites:
     """A connection that counts the writes of claims."""
 
     def __init__(self, inner: Transport) -> None:
@@ -88,7 +88,7 @@ async def test_a_claim_is_held_and_released(stage: Stage, parameters: str) -> No
 async def test_a_claim_that_no_client_can_change_is_named_and_left_alone(
     stage: Stage, parameters: str
 ) -> None:
-    link = Counting(stage.connect())
+    link = CountingWrites(stage.connect())
     await stage.started(transport=link)
     await _post(stage, "resourceclaims", _with_parameters(manifests.claim(), parameters))
     await _use(stage)
@@ -114,7 +114,7 @@ async def test_a_claim_that_no_client_can_change_is_named_and_left_alone(
 
 
 async def test_a_reservation_of_such_a_claim_goes_with_its_workload(stage: Stage) -> None:
-    link = Counting(stage.connect())
+    link = CountingWrites(stage.connect())
     await stage.started(transport=link)
     await _post(stage, "resourceclaims", _with_parameters(manifests.claim(), SPACES))
     await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))

@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.get_work import ClaimsWanted, gather
-from claimctl.commands.doctor.bundle import Bundle, read
 from claimctl.commands.doctor.cluster_checks import findings
 from claimctl.commands.doctor.examination import examine
 from claimctl.kube.client import Client
@@ -185,13 +184,6 @@ async def test_commands_show_the_neighbours_of_a_deep_claim(
     found = findings((await examine(client, stage.clock)).observed)
     (bad,) = [each for each in found if each.check == "unreadable-objects"]
     assert bad.message.startswith(problem)
-    bundle = Bundle()
-    async for _ in read(client, "", bundle):
-        pass
-    assert "name: slice" in bundle.files["objects/resourceclaims.yaml"]
-    assert [each.startswith("ResourceClaim team/bad cannot be") for each in bundle.problems] == [
-        True
-    ]
 
 
 NODES_ANYWHERE = Resource("", "v1", "nodes", "Node", ObjectHeader, namespaced=False)

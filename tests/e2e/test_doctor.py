@@ -10,7 +10,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import NODE, Workload
 from claimctl_demo.story.presets import DIALECTS
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 
 pytestmark = pytest.mark.alone
 
@@ -46,14 +46,14 @@ async def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
     }
 
 
-async def _busy(served: Cluster) -> Acts:
+async def _busy(served: ServedCluster) -> Acts:
     acts = Acts(served.stage, native=False, groups=True)
     await acts.room("ml")
     await acts.held(TRAIN)
     return acts
 
 
-async def _spoilt(served: Cluster) -> None:
+async def _spoilt(served: ServedCluster) -> None:
     """A leaked claim, a full list, dangling references, and a kubelet of the previous release."""
     user = served.stage.user
     for name in ("leaked", "full"):

@@ -17,7 +17,7 @@ from claimctl.wire.resources import DOWNGRADEPLANS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Cluster, cluster, command_line
+from tests.e2e.commands import ServedCluster, cluster, command_line
 
 pytestmark = pytest.mark.alone
 
@@ -35,7 +35,7 @@ NEXT = {
 }
 
 
-async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -> Acts:
+async def furnished(served: ServedCluster, native: bool, workload: Workload = TRAIN) -> Acts:
     acts = Acts(served.stage, native=native)
     await acts.room(workload.namespace)
     await acts.held(workload)
@@ -303,7 +303,7 @@ async def test_a_reference_whose_workload_is_gone_stays_on_record(tmp_path: Path
     assert [each.status.phase for each in plans] == ["PartlyRestored"]
 
 
-def write_list(served: Cluster, listed: Iterable[Reference]) -> None:
+def write_list(served: ServedCluster, listed: Iterable[Reference]) -> None:
     """Another client edits the list."""
     body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
     admin = served.embedded.admin

@@ -15,7 +15,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Cluster, cluster, command_line
+from tests.e2e.commands import ServedCluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(180)]
 NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
@@ -24,7 +24,7 @@ HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 3)
 
 
-async def furnished(served: Cluster, workload: Workload = TRAIN) -> Acts:
+async def furnished(served: ServedCluster, workload: Workload = TRAIN) -> Acts:
     dialect = served.embedded.options.preset
     acts = Acts(
         served.stage,
@@ -36,7 +36,7 @@ async def furnished(served: Cluster, workload: Workload = TRAIN) -> Acts:
     return acts
 
 
-async def status(served: Cluster, *arguments: str) -> tuple[int, Any]:
+async def status(served: ServedCluster, *arguments: str) -> tuple[int, Any]:
     answer = await served.claimctl("downgrade-status", "-o", "json", *arguments)
     return answer.code, answer.document
 

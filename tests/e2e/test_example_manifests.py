@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.real.client import Version
 
-from claimctl_demo.documents import Version
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -25,32 +25,32 @@ def documents(name: str) -> list[dict[str, Any]]:
     return [body for file in files for body in yaml.safe_load_all(file.read_text())]
 
 
-async def applied(served: Cluster, name: str) -> None:
+async def applied(served: ServedCluster, name: str) -> None:
     for body in documents(name):
         await served.stage.user.create(body)
 
 
-def listed(served: Cluster, claim: str) -> list[str]:
+def listed(served: ServedCluster, claim: str) -> list[str]:
     body = served.embedded.admin.get("resourceclaims", SPACE, claim)
     return [entry["resource"] for entry in body.get("status", {}).get("reservedFor") or ()]
 
 
-def is_free(served: Cluster, claim: str) -> bool:
+def is_free(served: ServedCluster, claim: str) -> bool:
     body = served.embedded.admin.get("resourceclaims", SPACE, claim)
     return not body.get("status", {}).get("allocation")
 
 
-async def held(served: Cluster, resource: str, claim: str = "train-slice") -> None:
+async def held(served: ServedCluster, resource: str, claim: str = "train-slice") -> None:
     await served.stage.until(
         lambda: resource in listed(served, claim), f"{claim} is held for {resource}", 60
     )
 
 
-async def freed(served: Cluster, claim: str = "train-slice") -> None:
+async def freed(served: ServedCluster, claim: str = "train-slice") -> None:
     await served.stage.until(lambda: is_free(served, claim), f"{claim} is free", 100)
 
 
-async def scaled_to_nothing(served: Cluster, kind: str) -> None:
+async def scaled_to_nothing(served: ServedCluster, kind: str) -> None:
     where: Version = ("apps/v1", kind)
     await served.stage.user.patch(where, SPACE, "train", {"spec": {"replicas": 0}})
     await served.stage.until(

@@ -14,7 +14,7 @@ from claimctl.cli.registry import COMMANDS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Answer, Cluster, cluster
+from tests.e2e.commands import CommandAnswer, ServedCluster, cluster
 from tests.e2e.runbooks import programs
 
 pytestmark = pytest.mark.alone
@@ -43,7 +43,7 @@ profiles:
 HERE, THERE = (Workload(place, "train", "train-slice", 1) for place in ("default", "ml"))
 
 
-async def furnished(served: Cluster) -> None:
+async def furnished(served: ServedCluster) -> None:
     """What the examples name: a held claim in two namespaces, idle in ``ml``, and a pod."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
@@ -57,7 +57,7 @@ async def furnished(served: Cluster) -> None:
     await served.stage.user.create(pod)
 
 
-async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
+async def by_shell(line: str, served: ServedCluster, directory: Path) -> CommandAnswer:
     """Run a line as a user does, with ``claimctl`` in the PATH; a watch for some seconds."""
     watches = " -w" in line
     shell = ("timeout", "--signal=INT", str(WATCH_SECONDS), "bash") if watches else ("bash",)
@@ -76,7 +76,7 @@ async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
     async with asyncio.timeout(120):
         out, err = await process.communicate()
     assert process.returncode is not None
-    return Answer(process.returncode, out.decode(), err.decode())
+    return CommandAnswer(process.returncode, out.decode(), err.decode())
 
 
 def examples() -> list[str]:

@@ -27,7 +27,7 @@ WELL = "Nothing is wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DevicePlace:
     """A held device, and the driver and node that it is of."""
 
     stage: Stage
@@ -36,7 +36,7 @@ class Place:
     device: str
 
 
-async def held(stage: Stage, **spec: Any) -> Place:
+async def held(stage: Stage, **spec: Any) -> DevicePlace:
     """A Deployment (Recreate) that holds a device, and whose pod runs."""
     await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim())
@@ -50,7 +50,7 @@ async def held(stage: Stage, **spec: Any) -> Place:
     (device,) = (await stage.claim()).devices
     (pod,) = await stage.running()
     driver = stage.embedded.driver(device.driver)
-    return Place(stage, driver, pod.spec.node_name, device.device)
+    return DevicePlace(stage, driver, pod.spec.node_name, device.device)
 
 
 async def scaled(stage: Stage, replicas: int) -> None:
@@ -97,32 +97,32 @@ async def test_a_healthy_held_claim_is_still_well(stage: Stage) -> None:
     assert place.driver.prepared == []
 
 
-async def gone(place: Place) -> None:
+async def gone(place: DevicePlace) -> None:
     place.driver.publish(place.node, [])
 
 
-async def tainted(place: Place) -> None:
+async def tainted(place: DevicePlace) -> None:
     place.driver.take_up(
         TaintsNoSchedule(node=place.node, devices=(place.device,), key="example.com/broken")
     )
 
 
-async def withdrawn(place: Place) -> None:
+async def withdrawn(place: DevicePlace) -> None:
     place.driver.withdraw(place.node)
 
 
-async def cordoned(place: Place) -> None:
+async def cordoned(place: DevicePlace) -> None:
     await place.stage.cordon(place.node)
 
 
-async def silent(place: Place) -> None:
+async def silent(place: DevicePlace) -> None:
     conditions = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
     place.stage.embedded.admin.patch(
         "nodes", "", place.node, {"status": {"conditions": conditions}}, "status"
     )
 
 
-Spoil = Callable[[Place], Awaitable[None]]
+Spoil = Callable[[DevicePlace], Awaitable[None]]
 SPOILED = pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -174,15 +174,15 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
     await stage.until_running(1)
 
 
-def away(place: Place) -> None:
+def away(place: DevicePlace) -> None:
     place.driver.leave()
 
 
-def refuses(place: Place) -> None:
+def refuses(place: DevicePlace) -> None:
     place.driver.take_up(FailsToPrepare(text="the GPU has fallen off the bus"))
 
 
-def wants_one_pod(place: Place) -> None:
+def wants_one_pod(place: DevicePlace) -> None:
     place.driver.take_up("wants-one-pod")
 
 
@@ -195,7 +195,7 @@ def wants_one_pod(place: Place) -> None:
     ],
 )
 async def test_a_warning_of_the_kubelet_has_its_step(
-    stage: Stage, habit: Callable[[Place], None], words: str
+    stage: Stage, habit: Callable[[DevicePlace], None], words: str
 ) -> None:
     place = await held(stage)
     await scaled(stage, 0)

@@ -11,7 +11,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 from tests.support import extremes
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
@@ -33,7 +33,7 @@ COMMANDS = {
 }
 
 
-async def written_by_a_stranger(served: Cluster) -> list[int]:
+async def written_by_a_stranger(served: ServedCluster) -> list[int]:
     """The levels of the deep claims that the server took: the embedded one takes fewer than 100.
     More than some 900 are too many for what watches a real server here."""
     user = served.stage.user

@@ -222,11 +222,11 @@ async def test_a_device_stays_prepared_and_allocated_until_its_driver_is_back(
         await stage.clock.sleep(40)
         driver = stage.embedded.driver(stage.site.fleet.driver)
         if leaves < 0:
-            driver.away = True
+            driver.leave()
             await stage.clock.sleep(-leaves - 1.0)
         await deaths.happen(within=0)
         await stage.clock.sleep(max(leaves, 0.0))
-        driver.away = True
+        driver.leave()
         await stage.clock.sleep(240)
         assert not deaths.free
         found = await explain(stage.client, NAMESPACE, "train-0", stage.clock.now())
@@ -238,6 +238,6 @@ async def test_a_device_stays_prepared_and_allocated_until_its_driver_is_back(
         for message in (obstacle.message, released.message):
             assert f"the driver {driver.name} is away from node node-0" in message
             assert "`claimctl release train-0 -n team --pod-has-ended train-0-" in message
-        driver.away = False
+        driver.come_back()
         await deaths.all_free(within=120)
         assert not deaths.early

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -26,7 +25,7 @@ from claimctl.wire.base import Object
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Answer, Cluster, claimctl, cluster
+from tests.e2e.commands import CommandAnswer, ServedCluster, claimctl, cluster
 from tests.support.hostile import TEXT, Hostile, forged_lines, obeyed
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(600)]
@@ -60,8 +59,6 @@ tree pod/nope -n ml
 doctor
 doctor -n ml
 doctor orphans -n ml
-doctor report -n ml -f {folder}/report.zip
-doctor report -n ml -f {folder}/none/report.zip
 doctor version
 reserve deploy/web -n ml --dry-run
 reserve deploy/nope -n ml --dry-run
@@ -92,7 +89,7 @@ reschedule --policy-config-file {folder}/policy.yaml
 """The first line of a command is tried in every form of output."""
 SHOW_TEXTS = {
     *("get", "explain", "timeline", "tree", "doctor", "doctor version"),
-    *("reschedule", "downgrade-prepare", "doctor report"),
+    *("reschedule", "downgrade-prepare"),
 }
 """The commands that show texts of tenants, and not only names that the API server checks."""
 POLICY = {
@@ -137,7 +134,7 @@ def every_form() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def hostile(served: Cluster, folder: Path) -> AsyncIterator[Path]:
+async def hostile(served: ServedCluster, folder: Path) -> AsyncIterator[Path]:
     """The kubeconfig of a server that passes hostile texts on."""
     server = await serve(Hostile(served.embedded.transport()))
     write_kubeconfig(folder / "hostile", Access(server.url))
@@ -147,7 +144,7 @@ async def hostile(served: Cluster, folder: Path) -> AsyncIterator[Path]:
         await server.close()
 
 
-def faults(answer: Answer) -> list[str]:
+def faults(answer: CommandAnswer) -> list[str]:
     """What is wrong with what a line printed."""
     printed = COLORS.sub("", answer.out), answer.err
     signs = set[str]().union(*map(obeyed, printed))
@@ -155,7 +152,7 @@ def faults(answer: Answer) -> list[str]:
     return [*map(repr, signs), *(line for text in printed for line in forged_lines(text)), *broken]
 
 
-async def _scene(served: Cluster) -> None:
+async def _scene(served: ServedCluster) -> None:
     """A held claim, an orphan, a pod whose driver fails, one that waits, and news of all."""
     stage, acts = served.stage, Acts(served.stage, native=False, groups=True)
     await acts.room("ml")
@@ -211,17 +208,7 @@ async def test_no_command_obeys_a_text_of_a_tenant(tmp_path: Path) -> None:
                 if SHOWN in answer.out + answer.err:
                     shown |= {entry.name for entry in [entry_of(line.split())] if entry}
         assert wrong == {}
-        files = list(_report(tmp_path / "report.zip"))
-        assert {name: signs for name, text in files if (signs := obeyed(text))} == {}
-        assert [line for _, text in files for line in forged_lines(text)] == []
-        shown |= {"doctor report"} if any(SHOWN in text for _, text in files) else set()
         assert shown == SHOW_TEXTS
-
-
-def _report(path: Path) -> Iterator[tuple[str, str]]:
-    with ZipFile(path) as bundle:
-        for name in bundle.namelist():
-            yield name, bundle.read(name).decode()
 
 
 KUBECONFIGS: dict[str, dict[str, Any]] = {

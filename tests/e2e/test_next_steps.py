@@ -14,7 +14,7 @@ from claimctl.wire.traces import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, RESERVATION, Workload
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 from tests.e2e.next_steps import follow
 from tests.e2e.printed import pattern, printed_commands
 
@@ -34,7 +34,7 @@ TIMEOUT = "claimctl.io/idle-timeout-seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ClusterState:
     """A state of the cluster, and where its reader looks first.
 
     Attributes:
@@ -48,45 +48,45 @@ class State:
     """
 
     name: str
-    build: Callable[[Cluster, Acts], Awaitable[None]]
+    build: Callable[[ServedCluster, Acts], Awaitable[None]]
     look: str
     printed: tuple[str, ...]
-    comes: Callable[[Cluster, Acts], bool]
+    comes: Callable[[ServedCluster, Acts], bool]
     instead: tuple[str, ...] = ()
     options: ClusterOptions = SCARCE
     shortens_grace: bool = False
 
 
-def _is_free(_: Cluster, acts: Acts) -> bool:
+def _is_free(_: ServedCluster, acts: Acts) -> bool:
     return acts.allocation(TRAIN) is None
 
 
-def _is_held(_: Cluster, acts: Acts) -> bool:
+def _is_held(_: ServedCluster, acts: Acts) -> bool:
     return acts.allocation(TRAIN) is not None and len(acts.workloads(TRAIN)) == 1
 
 
-def _all_runs(_: Cluster, acts: Acts) -> bool:
+def _all_runs(_: ServedCluster, acts: Acts) -> bool:
     return acts.all_run(TRAIN)
 
 
-def _eval_runs(_: Cluster, acts: Acts) -> bool:
+def _eval_runs(_: ServedCluster, acts: Acts) -> bool:
     return any(pod.status.phase == "Running" for pod in acts.stage.world.pods_in("ml"))
 
 
-def _nothing_runs(served: Cluster, acts: Acts) -> bool:
+def _nothing_runs(served: ServedCluster, acts: Acts) -> bool:
     return not _eval_runs(served, acts)
 
 
-def _is_gone(_: Cluster, acts: Acts) -> bool:
+def _is_gone(_: ServedCluster, acts: Acts) -> bool:
     return acts.claim(TRAIN) is None
 
 
-async def _held(_: Cluster, acts: Acts) -> None:
+async def _held(_: ServedCluster, acts: Acts) -> None:
     await acts.held(TRAIN)
     await acts.recorded(TRAIN)
 
 
-async def _idle(_: Cluster, acts: Acts) -> None:
+async def _idle(_: ServedCluster, acts: Acts) -> None:
     await acts.held(TRAIN, idleTimeoutSeconds=3600)
     await acts.change(TRAIN, {"replicas": 0})
     reservations = acts.stage.world.reservations
@@ -95,14 +95,14 @@ async def _idle(_: Cluster, acts: Acts) -> None:
     )
 
 
-async def _job(_: Cluster, acts: Acts) -> None:
+async def _job(_: ServedCluster, acts: Acts) -> None:
     await acts.reserve(TRAIN, JOB)
     await acts.stage.user.create(objects.job(TRAIN, at_once=2, run_seconds=600))
     await acts.runs(TRAIN)
     await acts.held_again(TRAIN)
 
 
-async def _abandoned(_: Cluster, acts: Acts) -> None:
+async def _abandoned(_: ServedCluster, acts: Acts) -> None:
     await acts.held(TRAIN, retentionPolicy="Manual")
     await acts.recorded(TRAIN)
     await acts.stage.user.delete(DEPLOYMENT, "ml", "train")
@@ -117,19 +117,19 @@ async def _annotated(acts: Acts, **annotations: str) -> None:
     await acts.runs(TRAIN)
 
 
-async def _wrong_claim(_: Cluster, acts: Acts) -> None:
+async def _wrong_claim(_: ServedCluster, acts: Acts) -> None:
     await _annotated(acts, **{"claimctl.io/reserve": "nosuch"})
 
 
-async def _wrong_timeout(_: Cluster, acts: Acts) -> None:
+async def _wrong_timeout(_: ServedCluster, acts: Acts) -> None:
     await _annotated(acts, **{"claimctl.io/reserve": "*", TIMEOUT: "soon"})
 
 
-async def _not_reserved(_: Cluster, acts: Acts) -> None:
+async def _not_reserved(_: ServedCluster, acts: Acts) -> None:
     await _annotated(acts)
 
 
-async def _starved(_: Cluster, acts: Acts) -> None:
+async def _starved(_: ServedCluster, acts: Acts) -> None:
     """A pod waits for the device that a workload holds idle."""
     await _idle(_, acts)
     await acts.claim_made("ml", "eval-gpu")
@@ -140,18 +140,18 @@ async def _starved(_: Cluster, acts: Acts) -> None:
     )
 
 
-async def _asked(served: Cluster, acts: Acts) -> None:
+async def _asked(served: ServedCluster, acts: Acts) -> None:
     """A release that waits for the pods of its workload."""
     await acts.held(TRAIN)
     await acts.recorded(TRAIN)
     assert (await served.claimctl("release", "slice", "-n", "ml")).code == 0
 
 
-async def _leaked(served: Cluster, acts: Acts) -> None:
+async def _leaked(served: ServedCluster, acts: Acts) -> None:
     await served.create_allocated("slice")
 
 
-async def _without_claim(_: Cluster, acts: Acts) -> None:
+async def _without_claim(_: ServedCluster, acts: Acts) -> None:
     await acts.stage.user.create(objects.deployment(TRAIN))
     await acts.stage.user.create(objects.reservation(TRAIN, DEPLOYMENT))
     made = acts.stage.world.reservations
@@ -160,21 +160,21 @@ async def _without_claim(_: Cluster, acts: Acts) -> None:
     )
 
 
-def _node(served: Cluster, name: str) -> dict[str, Any]:
+def _node(served: ServedCluster, name: str) -> dict[str, Any]:
     """The node as it is now."""
     nodes = (each for each in served.embedded.history() if each.plural == "nodes")
     *_, last = (each.object() for each in nodes if each.name == name)
     return last
 
 
-def _is_silent(served: Cluster, name: str) -> bool:
+def _is_silent(served: ServedCluster, name: str) -> bool:
     """Whether kube-controller-manager says that the node is not ready."""
     conditions = _node(served, name)["status"]["conditions"]
     ready = [each for each in conditions if each["type"] == "Ready"]
     return any(each["status"] != "True" for each in ready)
 
 
-async def _node_is_off(served: Cluster, acts: Acts) -> None:
+async def _node_is_off(served: ServedCluster, acts: Acts) -> None:
     """A pod was force-deleted from a node that is silent."""
     await acts.held(TRAIN, forceDeletedPodGraceSeconds=3600)
     (node,) = acts.nodes(TRAIN)
@@ -195,7 +195,7 @@ async def _node_is_off(served: Cluster, acts: Acts) -> None:
     await acts.stage.until(lambda: _is_silent(served, node), "the node is silent")
 
 
-async def _without_workload(_: Cluster, acts: Acts) -> None:
+async def _without_workload(_: ServedCluster, acts: Acts) -> None:
     await acts.claim_made("ml", "slice")
     await acts.stage.user.create(objects.reservation(TRAIN, DEPLOYMENT))
     made = acts.stage.world.reservations
@@ -204,12 +204,12 @@ async def _without_workload(_: Cluster, acts: Acts) -> None:
     )
 
 
-async def _tainted(served: Cluster, _: Acts) -> None:
+async def _tainted(served: ServedCluster, _: Acts) -> None:
     taint = {"key": AVOID_TAINT, "value": f"{TAINT_VALUE_PREFIX}u", "effect": "PreferNoSchedule"}
     served.embedded.admin.patch("nodes", "", "node-0", {"spec": {"taints": [taint]}})
 
 
-async def _grouped(_: Cluster, acts: Acts) -> None:
+async def _grouped(_: ServedCluster, acts: Acts) -> None:
     await acts.create(replace(TRAIN, group="train"))
     await acts.runs(TRAIN)
     await acts.recorded(TRAIN)
@@ -223,7 +223,7 @@ async def _single(acts: Acts) -> None:
     await acts.stage.user.create(body)
 
 
-async def _of_single_pod(_: Cluster, acts: Acts) -> None:
+async def _of_single_pod(_: ServedCluster, acts: Acts) -> None:
     """A ClaimReservation that names itself holds the claim of a pod without a workload."""
     await acts.claim_made("ml", "eval-gpu")
     await acts.stage.user.create(objects.reservation(EVAL, RESERVATION))
@@ -231,96 +231,96 @@ async def _of_single_pod(_: Cluster, acts: Acts) -> None:
     await acts.recorded(EVAL)
 
 
-async def _pod_without_claim(_: Cluster, acts: Acts) -> None:
+async def _pod_without_claim(_: ServedCluster, acts: Acts) -> None:
     await _single(acts)
 
 
 STATES = (
-    State(
+    ClusterState(
         "a claim that is well",
         _held,
         "claimctl explain slice -n ml",
         ("kubectl -n ml scale deployment/train --replicas=0", RELEASE),
         _is_free,
     ),
-    State(
+    ClusterState(
         "a claim of a Job",
         _job,
         "claimctl explain slice -n ml",
         (SUSPEND, RELEASE),
         _is_free,
     ),
-    State(
+    ClusterState(
         "a claim of a pod that no workload makes",
         _of_single_pod,
         "claimctl explain eval-gpu -n ml",
         ("kubectl -n ml delete pod eval", "claimctl release eval-gpu -n ml"),
         lambda _, acts: acts.allocation(EVAL) is None,
     ),
-    State(
+    ClusterState(
         "a claim that is held idle",
         _idle,
         "claimctl explain slice -n ml",
         (RELEASE,),
         _is_free,
     ),
-    State(
+    ClusterState(
         "a claim of a workload that is gone",
         _abandoned,
         "claimctl explain slice -n ml",
         (RELEASE,),
         _is_free,
     ),
-    State(
+    ClusterState(
         "the same as doctor says it",
         _abandoned,
         "claimctl doctor -n ml",
         (RELEASE,),
         _is_free,
     ),
-    State(
+    ClusterState(
         "an annotation that names no claim of its pods",
         _wrong_claim,
         "claimctl explain deployment/train -n ml",
         ("kubectl -n ml annotate deployment/train --overwrite 'claimctl.io/reserve=*'",),
         _is_held,
     ),
-    State(
+    ClusterState(
         "the same from the claim",
         _wrong_claim,
         "claimctl explain slice -n ml",
         ("kubectl -n ml annotate deployment/train --overwrite 'claimctl.io/reserve=*'",),
         _is_held,
     ),
-    State(
+    ClusterState(
         "an annotation with a wrong number",
         _wrong_timeout,
         "claimctl explain slice -n ml",
         (f"kubectl -n ml annotate deployment/train {TIMEOUT}-",),
         _is_held,
     ),
-    State(
+    ClusterState(
         "a workload that nobody reserves for",
         _not_reserved,
         "claimctl explain deployment/train -n ml",
         ("kubectl -n ml annotate deployment/train 'claimctl.io/reserve=*'",),
         _is_held,
     ),
-    State(
+    ClusterState(
         "a pod that waits for a device that is held idle",
         _starved,
         "claimctl explain eval-gpu -n ml",
         ("claimctl explain pod/eval -n ml", RELEASE),
         _eval_runs,
     ),
-    State(
+    ClusterState(
         "a release that waits for pods",
         _asked,
         "claimctl explain slice -n ml",
         ("kubectl -n ml scale deployment/train --replicas=0",),
         _is_free,
     ),
-    State(
+    ClusterState(
         "the same as doctor says it",
         _asked,
         "claimctl doctor -n ml",
@@ -331,7 +331,7 @@ STATES = (
         _is_free,
         instead=("claimctl release --cancel slice -n ml",),
     ),
-    State(
+    ClusterState(
         "a release that is taken back",
         _asked,
         "claimctl doctor -n ml",
@@ -339,42 +339,42 @@ STATES = (
         _is_held,
         instead=("claimctl explain slice -n ml",),
     ),
-    State(
+    ClusterState(
         "devices that nobody holds",
         _leaked,
         "claimctl explain slice -n ml",
         ("claimctl doctor orphans -n ml",),
         lambda served, acts: not _is_free(served, acts),
     ),
-    State(
+    ClusterState(
         "a reservation of a claim that does not exist",
         _without_claim,
         "claimctl doctor -n ml",
         (),
         _is_gone,
     ),
-    State(
+    ClusterState(
         "a reservation without its workload",
         _without_workload,
         "claimctl explain slice -n ml",
         ("kubectl -n ml get deployment",),
         _is_free,
     ),
-    State(
+    ClusterState(
         "the same reservation as doctor says it",
         _without_workload,
         "claimctl doctor -n ml",
         ("claimctl explain crsv/slice -n ml", "kubectl -n ml get deployment"),
         _is_free,
     ),
-    State(
+    ClusterState(
         "a taint that a run of reschedule left behind",
         _tainted,
         "claimctl doctor",
         ("claimctl reschedule --release-taints",),
         lambda served, _: not _node(served, "node-0")["spec"].get("taints"),
     ),
-    State(
+    ClusterState(
         "PodGroups that the next version does not serve",
         _grouped,
         "claimctl doctor",
@@ -382,14 +382,14 @@ STATES = (
         lambda served, acts: not _is_free(served, acts),
         options=replace(SCARCE, preset=Preset.POD_GROUPS),
     ),
-    State(
+    ClusterState(
         "a pod without its claim",
         _pod_without_claim,
         "claimctl explain pod/eval -n ml",
         ("kubectl -n ml get resourceclaims",),
         _nothing_runs,
     ),
-    State(
+    ClusterState(
         "pods that vanished from a node that is off",
         _node_is_off,
         "claimctl explain slice -n ml",
@@ -402,7 +402,7 @@ STATES = (
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: f"{state.name}: {state.look}")
-async def test_it_helps_and_does_no_harm(state: State, tmp_path: Path) -> None:
+async def test_it_helps_and_does_no_harm(state: ClusterState, tmp_path: Path) -> None:
     async with cluster(state.options, tmp_path) as served:
         acts = Acts(served.stage, native=False)
         await acts.room("prod")

@@ -14,7 +14,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
+from tests.e2e.commands import SECONDS, CommandAnswer, ServedCluster, cluster, command_line
 
 pytestmark = pytest.mark.alone
 
@@ -29,7 +29,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def furnished(served: Cluster) -> None:
+async def furnished(served: ServedCluster) -> None:
     """A held claim, an orphan with an empty list, and a claim with a foreign entry."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
@@ -38,7 +38,7 @@ async def furnished(served: Cluster) -> None:
     await served.create_allocated("theirs", VM)
 
 
-async def revision(served: Cluster) -> int:
+async def revision(served: ServedCluster) -> int:
     """The revision of the last write of a claim, after a moment without such writes."""
     scene, last = served.stage.scene, -1
     while True:
@@ -50,11 +50,11 @@ async def revision(served: Cluster) -> int:
         await asyncio.sleep(1.0)
 
 
-async def orphans(served: Cluster, *arguments: str) -> Answer:
+async def orphans(served: ServedCluster, *arguments: str) -> CommandAnswer:
     return await served.claimctl("doctor", "orphans", *arguments)
 
 
-def rows(answer: Answer) -> list[tuple[str, str, str]]:
+def rows(answer: CommandAnswer) -> list[tuple[str, str, str]]:
     return [(one["name"], one["reason"], one["outcome"]) for one in answer.document["items"]]
 
 
@@ -125,7 +125,7 @@ async def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) 
     assert "allocation" in claims["slice"]["status"]
 
 
-async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
+async def _started(served: ServedCluster, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *command_line("doctor", "orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
         stdin=asyncio.subprocess.DEVNULL,

@@ -36,7 +36,7 @@ from tests.e2e.harness import (
     Stage,
 )
 from tests.e2e.orphans import MAKERS, freed, freeing, judged, outcome_of, until_free
-from tests.support.counting_server import Counting
+from tests.support.counting_server import CountingTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -413,7 +413,7 @@ async def test_thousands_of_healthy_claims_cost_pages_and_no_questions(stage: St
         some = (manifests.claim(f"c{number + more}") for more in range(50))
         await asyncio.gather(*(stage.create(RESOURCECLAIMS, body) for body in some))
     await orphans.orphaned_hold(stage)
-    counting = Counting(orphans.connection(stage))
+    counting = CountingTransport(orphans.connection(stage))
     found = await freeing(stage, counting).preview()
     assert list(map(outcome_of, found)) == [("slice", "OrphanedHold", "WouldFree")]
     asked = [each for each in counting.requests if "/deployments/" in each]

@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.commands import Answer
+from tests.e2e.commands import CommandAnswer
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE, Stage
 from tests.e2e.office import binding, office
 from tests.e2e.rights import RESOURCES
@@ -107,7 +107,7 @@ async def test_an_administrator_sees_the_status_of_a_downgrade(tmp_path: Path) -
     assert (refused.code, "forbidden" in refused.err) == (1, True), refused
 
 
-def _unknown(answer: Answer) -> set[str]:
+def _unknown(answer: CommandAnswer) -> set[str]:
     return {one["check"] for one in answer.document["checks"] if one["verdict"] == "unknown"}
 
 

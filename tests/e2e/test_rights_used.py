@@ -38,7 +38,7 @@ Story = Callable[[Stage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RightsCase:
     """A story, and the files of rbac/ that a controller needs for it."""
 
     story: Story
@@ -50,7 +50,7 @@ class Case:
 
 
 @dataclass(slots=True)
-class Overtaken:
+class MeetsConflict:
     """The controller's first write of a claim's status meets a conflict."""
 
     stage: Stage
@@ -67,7 +67,7 @@ class Overtaken:
         return await self.inner.send(method, path, query, headers, body)
 
 
-async def played(case: Case, given: list[Permission]) -> Register:
+async def played(case: RightsCase, given: list[Permission]) -> Register:
     """A story with a controller that has no other permissions than these."""
     async with embedded_stage(strict(case.options)) as stage:
         register = watched(stage.embedded)
@@ -76,7 +76,7 @@ async def played(case: Case, given: list[Permission]) -> Register:
         settings: dict[str, Any] = dict.fromkeys(case.settings, True)
         transport = await as_account(stage)
         if case.overtaken:
-            transport = Overtaken(stage, transport)
+            transport = MeetsConflict(stage, transport)
         await stage.started(transport=transport, **settings)
         await case.story(stage)
         return register
@@ -253,19 +253,19 @@ async def downgrade(stage: Stage) -> None:
 WITH_TEMPLATES = ("controller.yaml", "templates.yaml")
 WITH_INJECTION = ("controller.yaml", "template-injection.yaml")
 CASES = [
-    Case(templates, NATIVE, WITH_TEMPLATES),
-    Case(recreated, NATIVE, WITH_TEMPLATES),
-    Case(templates, HOLD_136, WITH_TEMPLATES),
-    Case(annotated, HOLD_136),
-    Case(described, HOLD_136),
-    Case(vanishing, HOLD_134),
-    Case(vanishing, HOLD_136),
-    Case(held, HOLD_136, overtaken=True),
-    Case(repeated, HOLD_136),
-    Case(downgrade, HOLD_136),
-    Case(grouped, PODGROUP_136),
-    Case(grouped_job, PODGROUP_136),
-    Case(injected, PODGROUP_136, WITH_INJECTION, ("allow_template_injection",)),
+    RightsCase(templates, NATIVE, WITH_TEMPLATES),
+    RightsCase(recreated, NATIVE, WITH_TEMPLATES),
+    RightsCase(templates, HOLD_136, WITH_TEMPLATES),
+    RightsCase(annotated, HOLD_136),
+    RightsCase(described, HOLD_136),
+    RightsCase(vanishing, HOLD_134),
+    RightsCase(vanishing, HOLD_136),
+    RightsCase(held, HOLD_136, overtaken=True),
+    RightsCase(repeated, HOLD_136),
+    RightsCase(downgrade, HOLD_136),
+    RightsCase(grouped, PODGROUP_136),
+    RightsCase(grouped_job, PODGROUP_136),
+    RightsCase(injected, PODGROUP_136, WITH_INJECTION, ("allow_template_injection",)),
 ]
 
 

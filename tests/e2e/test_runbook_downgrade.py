@@ -10,7 +10,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.wire.resources import DOWNGRADEPLANS
 from claimctl_demo.story.acts import Acts
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 from tests.e2e.gates import TRAIN, refused, restarts, scale, switch
 from tests.e2e.runbooks import Runbook
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.real_time(300)]
 PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 
 
-async def step(served: Cluster, *arguments: str) -> str:
+async def step(served: ServedCluster, *arguments: str) -> str:
     answer = await served.claimctl("downgrade-status", "-o", "json", *arguments)
     return str(answer.document["step"])
 
@@ -41,7 +41,7 @@ async def test_the_feature_is_switched_off_and_on_again(tmp_path: Path) -> None:
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
 
 
-async def _off(book: Runbook, served: Cluster, acts: Acts) -> None:
+async def _off(book: Runbook, served: ServedCluster, acts: Acts) -> None:
     with_the_same_device = acts.same_device(TRAIN)
     async with with_the_same_device:
         await book.play("Look first")
@@ -66,7 +66,7 @@ async def _off(book: Runbook, served: Cluster, acts: Acts) -> None:
         assert await step(served) == "Done"
 
 
-async def _without_the_feature(served: Cluster, acts: Acts) -> None:
+async def _without_the_feature(served: ServedCluster, acts: Acts) -> None:
     """Every sandbox is made anew, and no kubelet refuses a pod."""
     served.embedded.reboot_node("node-0")
     # the slices of a node that boots are away for a while, and doctor says so
@@ -76,7 +76,7 @@ async def _without_the_feature(served: Cluster, acts: Acts) -> None:
     assert (shown["step"], shown["clear"]) == ("Done", True)
 
 
-async def _on(book: Runbook, served: Cluster, acts: Acts) -> None:
+async def _on(book: Runbook, served: ServedCluster, acts: Acts) -> None:
     switch(served, api_group_claims=True)
     switch(served, kubelet_pod_groups=True)
     switch(served, kcm_pod_groups=True, scheduler_pod_groups=True)

@@ -23,7 +23,7 @@ from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, RESOURCECLAIMS
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
 from tests.e2e import manifests
-from tests.e2e.commands import Cluster, claimctl, cluster, command_line
+from tests.e2e.commands import ServedCluster, claimctl, cluster, command_line
 from tests.e2e.gates import TRAIN, refused, restarts, scale, switch
 from tests.e2e.harness import HOLD_136, Stage, embedded_cluster
 from tests.e2e.rights import as_account, grant, permissions, strict
@@ -42,7 +42,7 @@ MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="v
 @asynccontextmanager
 async def held(
     tmp_path: Path, options: ClusterOptions = NATIVE, workload: Workload = TRAIN
-) -> AsyncIterator[tuple[Cluster, Acts, Runbook]]:
+) -> AsyncIterator[tuple[ServedCluster, Acts, Runbook]]:
     """A cluster where the workload holds its claim."""
     async with cluster(options, tmp_path) as served:
         native = options.preset is Preset.RESERVED_FOR_ANY_POD
@@ -178,7 +178,7 @@ async def not_restored(tmp_path: Path) -> None:
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
 
 
-def write_list(served: Cluster, listed: Iterable[Reference]) -> None:
+def write_list(served: ServedCluster, listed: Iterable[Reference]) -> None:
     body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
     served.embedded.admin.patch("resourceclaims", "ml", "slice", body, "status")
     served.stage.look()

@@ -15,7 +15,7 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, RESERVATION, Workload
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 from tests.e2e.runbooks import Runbook, run
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
@@ -34,11 +34,11 @@ GONE_SECONDS = 30.0
 """By then the namespaces and the CRDs are gone."""
 
 
-def acts(served: Cluster, options: ClusterOptions) -> Acts:
+def acts(served: ServedCluster, options: ClusterOptions) -> Acts:
     return Acts(served.stage, native=False, groups=options.preset is Preset.POD_GROUPS)
 
 
-async def installed(served: Cluster) -> None:
+async def installed(served: ServedCluster) -> None:
     """What ``kubectl apply -k deploy`` creates besides the CRDs and the namespace.
 
     The stage has these already, and a controller. The embedded cluster runs no image.
@@ -53,7 +53,7 @@ def uids(made: Acts) -> set[str]:
     return {pod.metadata.uid for pod in made.pods(TRAIN)}
 
 
-async def furnished(served: Cluster, made: Acts) -> None:
+async def furnished(served: ServedCluster, made: Acts) -> None:
     """A held claim with running pods, a finished pod, and an entry of another client; a claim that
     another Deployment holds by a ClaimReservation; and a Job that has ended."""
     await made.room("ml")
@@ -71,7 +71,7 @@ async def furnished(served: Cluster, made: Acts) -> None:
     )
 
 
-async def finish_a_pod(served: Cluster, made: Acts) -> None:
+async def finish_a_pod(served: ServedCluster, made: Acts) -> None:
     """A pod of another workload uses the claim of running pods, and ends."""
     await served.stage.user.create(
         objects.job(made.grouped(BATCH, TRAIN.name), at_once=1, run_seconds=1)
@@ -79,7 +79,7 @@ async def finish_a_pod(served: Cluster, made: Acts) -> None:
     await made.settled_beside_finished(TRAIN)
 
 
-async def end_the_foreign_hold(served: Cluster) -> None:
+async def end_the_foreign_hold(served: ServedCluster) -> None:
     """The owner of the foreign entry removes it, as it does when its own namespace goes."""
     claim = await served.stage.user.get(served.claims, "ml", "other")
     left = [each for each in claim["status"]["reservedFor"] if each["uid"] != VM["uid"]]
@@ -88,7 +88,7 @@ async def end_the_foreign_hold(served: Cluster) -> None:
     )
 
 
-async def until_gone(served: Cluster, kind: tuple[str, str], name: str) -> None:
+async def until_gone(served: ServedCluster, kind: tuple[str, str], name: str) -> None:
     async with asyncio.timeout(GONE_SECONDS * served.stage.patience):
         for _ in count():
             try:
@@ -100,7 +100,7 @@ async def until_gone(served: Cluster, kind: tuple[str, str], name: str) -> None:
             await asyncio.sleep(0.2)
 
 
-async def everything_goes(served: Cluster) -> float:
+async def everything_goes(served: ServedCluster) -> float:
     """Seconds until the namespaces and the CRDs are gone, from their deletion on."""
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import Preset
 
-from tests.e2e.places import Places
+from tests.e2e.places import ScenarioPlaces
 from tests.e2e.playground import ASSETS
 from tests.e2e.real import FOLDERS, KUBECONFIG
 from tests.e2e.real_cluster import RealCluster
@@ -49,7 +49,7 @@ def test_one_of_several_parameters_can_be_skipped() -> None:
 
 
 def test_a_manifest_gets_the_names_of_its_scenario() -> None:
-    places = Places("x1", flat_requests=True)
+    places = ScenarioPlaces("x1", flat_requests=True)
     body = {
         "kind": "ResourceClaim",
         "metadata": {"name": "slice", "namespace": "team"},

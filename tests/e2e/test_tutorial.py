@@ -24,7 +24,7 @@ _END = "=== ended with"
 
 
 @dataclass
-class Shell:
+class TutorialShell:
     """A shell that runs one command after the other and says how each ended."""
 
     process: asyncio.subprocess.Process
@@ -53,7 +53,7 @@ class Shell:
 
 
 @asynccontextmanager
-async def shell(folder: Path) -> AsyncIterator[Shell]:
+async def shell(folder: Path) -> AsyncIterator[TutorialShell]:
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": programs, "NO_COLOR": "1", "HOME": str(folder)}
     environment.pop("KUBECONFIG", None)
@@ -67,7 +67,7 @@ async def shell(folder: Path) -> AsyncIterator[Shell]:
         start_new_session=True,
     )
     try:
-        yield Shell(process)
+        yield TutorialShell(process)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ def files(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir() if each.is_file()}
 
 
-async def until_told(typed: Shell, text: str) -> None:
+async def until_told(typed: TutorialShell, text: str) -> None:
     """Wait until ``claimctl get`` says this, as it does while a reader reads on."""
     again = Typed("claimctl get", "waiting")
     async with asyncio.timeout(SECONDS):
@@ -144,7 +144,7 @@ async def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
         await until_only(tmp_path, {"tutorial.kubeconfig"})
 
 
-def expect_what_the_page_says(typed: Shell) -> None:
+def expect_what_the_page_says(typed: TutorialShell) -> None:
     found = {section.split(".")[0]: told for section, told in typed.answers.items()}
     get, explain, tree, reservations, described = found["3"]
     assert "3 pods" in get

@@ -11,7 +11,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import SECONDS, Cluster, cluster, command_line
+from tests.e2e.commands import SECONDS, ServedCluster, cluster, command_line
 from tests.e2e.runbooks import run
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(240)]
@@ -20,7 +20,7 @@ TRAIN = Workload("ml", "train", "slice", 2, reserve=True)
 TAKES_OVER = b"no controller runs: this command does its work"
 
 
-async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
+async def _started(served: ServedCluster, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *command_line(*arguments, "--kubeconfig", str(served.kubeconfig)),
         stdout=asyncio.subprocess.PIPE,

@@ -12,7 +12,7 @@ from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import DOWNGRADEPLANS, RESOURCECLAIMS
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import Cluster, cluster
+from tests.e2e.commands import ServedCluster, cluster
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
 
@@ -21,18 +21,18 @@ TRAIN = Workload("ml", "train", "slice", 3)
 TO = ("upgrade", "prepare", "--to", "1.37")
 
 
-async def furnished(served: Cluster, workload: Workload = TRAIN) -> None:
+async def furnished(served: ServedCluster, workload: Workload = TRAIN) -> None:
     acts = Acts(served.stage, native=False, groups=True)
     await acts.room(workload.namespace)
     await acts.held(workload)
 
 
-async def slice_of(served: Cluster) -> ResourceClaimStatus:
+async def slice_of(served: ServedCluster) -> ResourceClaimStatus:
     client = served.stage.client
     return (await client.get(RESOURCECLAIMS, TRAIN.claim, TRAIN.namespace)).status
 
 
-async def plans(served: Cluster) -> tuple[object, ...]:
+async def plans(served: ServedCluster) -> tuple[object, ...]:
     return (await served.stage.client.list(DOWNGRADEPLANS)).items
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.following import Follower
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.store import Revision
@@ -16,7 +17,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.kube.errors import NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 from tests.e2e.authors import Authors
 
 _NAMESPACED: tuple[Version, ...] = (

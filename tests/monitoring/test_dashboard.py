@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,8 @@ import pytest
 import yaml
 from kube_in_process.real.servers.process import free_port
 
-from generate.dashboard import ROWS, expressions, model
+from claimctl.telemetry.metrics import MEANINGS, Sort
+from tests.monitoring.panels import EXPRESSIONS, PANELS
 from tests.monitoring.rules import ALERTS, PROMETHEUS, needs_prometheus, write_rules
 from tests.monitoring.selectors import parsed, selectors, series
 from tests.monitoring.working import Working, working
@@ -34,27 +34,42 @@ LATER = {
     "claimctl_unreadable_objects",
 }
 """Metrics without a series as long as nothing has happened that they count."""
+ENDS = {Sort.COUNTER: ("",), Sort.GAUGE: ("",), Sort.HISTOGRAM: ("_bucket", "_count", "_sum")}
+"""How the names of the series of a metric end."""
 _SECONDS = 60.0
 Json = dict[str, Any]
 
 
-@pytest.mark.parametrize("expression", [*expressions(), *(each.expression for each in ALERTS)])
+@pytest.mark.parametrize("expression", [*EXPRESSIONS, *(each.expression for each in ALERTS)])
 def test_every_expression_is_promql(expression: str) -> None:
     assert parsed(expression)
     assert selectors(expression)
 
 
-def test_the_dashboard_has_every_panel_and_no_two_in_one_place() -> None:
-    panels = json.loads(model())["panels"]
-    titles = [panel["title"] for panel in panels if panel["type"] != "row"]
-    assert titles == [panel.title for row in ROWS.values() for panel in row]
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+def test_no_two_panels_are_in_one_place() -> None:
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in PANELS]
     assert len(set(places)) == len(places)
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    for panel in panels:
-        if panel["type"] != "row":
-            assert panel["datasource"]["uid"] == "${datasource}"
-            assert panel["description"]
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+
+
+def test_a_panel_asks_the_chosen_source_and_says_what_it_shows() -> None:
+    shown = [panel for panel in PANELS if panel["type"] != "row"]
+    assert {panel["datasource"]["uid"] for panel in shown} == {"${datasource}"}
+    assert [panel["title"] for panel in shown if not panel["description"]] == []
+    assert [panel["title"] for panel in shown if not panel["targets"]] == []
+
+
+def test_every_metric_that_is_named_is_served() -> None:
+    """Also those that a scrape of a fine controller does not have."""
+    named = {
+        selector.name
+        for expression in (*EXPRESSIONS, *(each.expression for each in ALERTS))
+        for selector in selectors(expression)
+        if selector.name.startswith(("claimctl_", "rest_client_"))
+    }
+    served = {f"{metric}{end}" for metric, it in MEANINGS.items() for end in ENDS[it.sort]}
+    assert named <= served
+    assert named >= LATER
 
 
 @pytest.mark.real_time(180)
@@ -78,7 +93,7 @@ def _missing(scraped: str) -> set[str]:
     found = series(scraped)
     return {
         selector.name
-        for expression in (*expressions(), *(each.expression for each in ALERTS))
+        for expression in (*EXPRESSIONS, *(each.expression for each in ALERTS))
         for selector in selectors(expression)
         if selector.name not in LATER
         if not any(selector.selects(name, labels) for name, labels in found)
@@ -90,7 +105,7 @@ async def _check_with_prometheus(controller: Working, folder: Path) -> None:
     async with prometheus(target, folder) as url, aiohttp.ClientSession(url) as session:
         await _scraped_often(session)
         empty = []
-        for expression in expressions():
+        for expression in EXPRESSIONS:
             asked = expression.replace("$__rate_interval", "10s")
             found = await _get(session, "/api/v1/query", query=asked)
             if not found["result"]:

@@ -10,7 +10,7 @@ from claimctl.commands.install.apply import Installer
 from claimctl.commands.install.components import Choice, chosen
 from claimctl.kube.clock import LoopClock
 from tests.chart.containers import IMAGE
-from tests.chart.sites import Site, site
+from tests.chart.sites import ChartSite, site
 from tests.e2e.runbooks import run
 from tests.monitoring.rules import PAGES
 from tests.support.runbooks import sections
@@ -30,7 +30,7 @@ async def test_every_command_of_every_page(tmp_path: Path) -> None:
                     assert answer.code == command.exit_code, f"{where}: {answer}"
 
 
-async def _install(cluster: Site) -> None:
+async def _install(cluster: ChartSite) -> None:
     """Install claimctl, and wait until a controller leads."""
     documents = chosen(Choice(image=f"{IMAGE}:1"))
     await Installer(cluster.client.transport, LoopClock()).apply(documents)
@@ -39,6 +39,6 @@ async def _install(cluster: Site) -> None:
     await cluster.until(cluster.held, "the claim is held")
 
 
-async def _leads(cluster: Site) -> bool:
+async def _leads(cluster: ChartSite) -> bool:
     leases = await cluster.client.list(LEASE, "claimctl-system")
     return any(lease["spec"].get("holderIdentity") for lease in leases)

@@ -22,7 +22,7 @@ from claimctl.commands.install.apply import Installer
 from claimctl.commands.install.components import Choice, chosen
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
-from tests.chart.sites import TRAIN, Site, site
+from tests.chart.sites import TRAIN, ChartSite, site
 from tests.e2e.commands import command_line
 
 FLAGS = (
@@ -74,7 +74,7 @@ async def receiving() -> AsyncIterator[Receiver]:
 class Working:
     """The process, its log so far, and the URL of its health server."""
 
-    cluster: Site
+    cluster: ChartSite
     process: asyncio.subprocess.Process
     url: str = ""
     log: list[dict[str, object]] = field(default_factory=list)
@@ -118,17 +118,17 @@ async def working(directory: Path, **environment: str) -> AsyncIterator[Working]
             yield made
 
 
-async def _runs(cluster: Site) -> bool:
+async def _runs(cluster: ChartSite) -> bool:
     return await cluster.held() and len(await cluster.pods()) == TRAIN.pods
 
 
-async def _free(cluster: Site) -> bool:
+async def _free(cluster: ChartSite) -> bool:
     claim = await cluster.client.get((cluster.resource_api, "ResourceClaim"), "ml", TRAIN.claim)
     return not claim.get("status", {}).get("allocation")
 
 
 @asynccontextmanager
-async def _process(cluster: Site, environment: dict[str, str]) -> AsyncIterator[Working]:
+async def _process(cluster: ChartSite, environment: dict[str, str]) -> AsyncIterator[Working]:
     process = await asyncio.create_subprocess_exec(
         *command_line("controller", "--kubeconfig", str(cluster.kubeconfig), *FLAGS),
         stdout=asyncio.subprocess.DEVNULL,

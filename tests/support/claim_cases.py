@@ -13,7 +13,7 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.support.builders import NOW, deployment_ref, node, reservation
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3)
 IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train")
@@ -37,16 +37,18 @@ def stage(
     *,
     reserved: ClaimReservation | None = None,
     recorded: bool = True,
-) -> Stage:
+) -> DecisionStage:
     made = reserved or reservation(status=held_status() if recorded else None)
-    return Stage(on, {made.metadata.name: (made, workload)}, rules=rules, nodes={"node-0": node()})
+    return DecisionStage(
+        on, {made.metadata.name: (made, workload)}, rules=rules, nodes={"node-0": node()}
+    )
 
 
 def lists(writes: Sequence[object]) -> list[tuple[tuple[Reference, ...], bool]]:
     return [(w.reserved_for, w.deallocate) for w in writes if isinstance(w, WriteList)]
 
 
-def condition(on: Stage, type_: str, name: str = "train-slice") -> tuple[str, str]:
+def condition(on: DecisionStage, type_: str, name: str = "train-slice") -> tuple[str, str]:
     conditions = on.reservations[name][0].status.conditions
     return next((c.status, c.reason) for c in conditions if c.type == type_)
 

@@ -19,7 +19,7 @@ from tests.support.builders import NAMESPACE, NOW
 
 
 @dataclass
-class Counting:
+class CountingTransport:
     """Takes note of every request."""
 
     inner: Transport
@@ -33,10 +33,10 @@ class Counting:
 
 
 @dataclass
-class Server:
+class CountingServer:
     handler: Handler
     admin: ApiFor
-    transport: Counting
+    transport: CountingTransport
     client: Client
 
     @property
@@ -47,15 +47,15 @@ class Server:
         return self.admin.create(plural, body)
 
 
-def server(dialect: Preset = Preset.RESERVED_FOR_ANY_POD, **options: Any) -> Server:
+def server(dialect: Preset = Preset.RESERVED_FOR_ANY_POD, **options: Any) -> CountingServer:
     """A server with the namespace of the builders; only in a running event loop."""
     clock = LoopClock(NOW)
     handler = api_server(ClusterOptions(preset=dialect, **options), clock)
     admin = ApiFor(handler.api, Actor("admin", (MASTERS,), "kubectl"))
     for name in ("default", NAMESPACE):
         admin.create("namespaces", {"metadata": {"name": name}})
-    transport = Counting(handler)
-    return Server(handler, admin, transport, Client(transport, clock))
+    transport = CountingTransport(handler)
+    return CountingServer(handler, admin, transport, Client(transport, clock))
 
 
 def pod_body(name: str, claim: str = "slice", node: str = "") -> dict[str, Any]:

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from kube_in_process.real.client import Version
+
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
-from claimctl_demo.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient
 
 READY, FAILED = "example.com/ready", "example.com/failed"
 SLOW: Object = {

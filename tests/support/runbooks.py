@@ -16,7 +16,7 @@ _EXIT_CODE = re.compile(r"\s#.*\bexit code (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class PageCommand:
     """One command: its text for a shell, and the exit code that the page promises."""
 
     text: str
@@ -28,7 +28,7 @@ class Command:
 class Section:
     page: str
     title: str
-    commands: tuple[Command, ...]
+    commands: tuple[PageCommand, ...]
 
 
 @dataclass
@@ -38,7 +38,7 @@ class _Reading:
     page: str
     sections: list[Section] = field(default_factory=list)
     title: str = ""
-    commands: list[Command] = field(default_factory=list)
+    commands: list[PageCommand] = field(default_factory=list)
     pending: str = ""
 
     def read(self, number: int, line: str) -> None:
@@ -55,7 +55,7 @@ class _Reading:
             return
         self.pending = ""
         match = _EXIT_CODE.search(text)
-        self.commands.append(Command(text, int(match.group(1)) if match else 0, number))
+        self.commands.append(PageCommand(text, int(match.group(1)) if match else 0, number))
 
     def end_section(self) -> None:
         if self.commands:

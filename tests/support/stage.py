@@ -69,7 +69,7 @@ def _says_something(condition: Condition) -> bool:
 
 
 class _StageClock(Clock):
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: DecisionStage) -> None:
         self._stage = stage
 
     def monotonic(self) -> float:
@@ -83,7 +83,7 @@ class _StageClock(Clock):
 
 
 @dataclass
-class Stage:
+class DecisionStage:
     claim: ResourceClaim | None
     reservations: dict[str, tuple[ClaimReservation, WorkloadState]]
     pods: dict[str, Pod] = field(default_factory=dict)

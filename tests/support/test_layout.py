@@ -65,7 +65,6 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
-    "commands/doctor/bundle.py": "it only reads: test_doctor_report.py",
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",

@@ -1,4 +1,4 @@
-"""``claimctl demo``: the whole story on an embedded cluster, or the user's own manifests."""
+"""``claimctl demo``: the whole story on an embedded cluster, or on real programs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
     from kube_in_process.real.nodes.cluster import NodeCluster
     from kube_in_process.real.servers.plane import ControlPlane
 
-    from claimctl.cli.documents import Document
-    from claimctl_demo.story.play import PlayReport
     from claimctl_demo.story.report import Printer, Report
 
 
@@ -43,7 +41,7 @@ DialectOption = Annotated[
         "--reservation-mode",
         help="Reservation API of the cluster: hold (Kubernetes as it is), podgroup (1.36 and newer "
         "with alpha features) or native (KEP-5194; no released Kubernetes). [default: hold, then "
-        "the steps of native; hold with --assets, --filename or before 1.34]",
+        "the steps of native; hold with --assets or before 1.34]",
         show_default=False,
     ),
 ]
@@ -78,15 +76,6 @@ VersionOption = Annotated[
         "version that it plays differently on]",
     ),
 ]
-FilesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filename",
-        "-f",
-        metavar="FILE",
-        help="Play these manifests instead of the story; - is stdin; may be repeated.",
-    ),
-]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(
@@ -101,16 +90,15 @@ JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json. [
 EXAMPLES = (
     "claimctl demo",
     "claimctl demo --reservation-mode hold --kubernetes-version 1.34",
-    "claimctl demo -f manifests.yaml",
+    "claimctl demo --html demo.html",
 )
 
 
-def command(  # noqa: PLR0913 - one parameter per flag
+def command(
     dialect: DialectOption = None,
     kubernetes_version: VersionOption = None,
     assets: AssetsOption = None,
     nodes: NodesOption = None,
-    files: FilesOption = None,
     html: HtmlOption = None,
     output: FactsOption = Output.TABLE,
     json: JsonOption = False,
@@ -133,7 +121,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     results.check()
     chosen = _dialect(dialect, kubernetes_version)
     if assets is not None:
-        _check_for_assets(dialect, version, files)
+        _check_for_assets(dialect, version)
     elif nodes is not None:
         raise UsageError("--nodes: real nodes need real programs; name their folder with --assets")
     if assets is not None and nodes is not None and (code := _played_inside(assets)) is not None:
@@ -142,9 +130,6 @@ def command(  # noqa: PLR0913 - one parameter per flag
         with progress("playing", prints=True):
             if assets is not None:
                 return _on_real_programs(assets, nodes, dialect or Dialects.HOLD, results)
-            if files:
-                version = version or Versions.V1_36.value
-                return asyncio.run(_manifests(files, chosen or Dialects.HOLD, version, results))
             return asyncio.run(_story(chosen, version, results))
     except StoryFailed as failed:
         raise CommandFailed(str(failed)) from failed
@@ -176,22 +161,12 @@ class Results:
         return Printer() if self.output.for_people else Quiet()
 
     def story(self, report: Report) -> None:
+        from claimctl.cli.output import print_document
         from claimctl_demo.story.page import page
 
-        self._print(report.document())
-        self._write(lambda: page(report))
-
-    def play(self, report: PlayReport) -> None:
-        from claimctl_demo.story.page import play_page
-
-        self._print(report.document())
-        self._write(lambda: play_page(report))
-
-    def _print(self, document: Document) -> None:
-        from claimctl.cli.output import print_document
-
         if self.output.is_data:
-            print_document(document, self.output)
+            print_document(report.document(), self.output)
+        self._write(lambda: page(report))
 
     def _write(self, page: Callable[[], str]) -> None:
         if self.html is None:
@@ -216,9 +191,7 @@ def _dialect(given: Dialects | None, version: Versions | None) -> Dialects | Non
     return Dialects.HOLD
 
 
-def _check_for_assets(
-    dialect: Dialects | None, version: str | None, files: list[str] | None
-) -> None:
+def _check_for_assets(dialect: Dialects | None, version: str | None) -> None:
     """Raise UsageError for an option that does not go with ``--assets``."""
     if dialect is Dialects.NATIVE:
         raise UsageError(
@@ -230,8 +203,6 @@ def _check_for_assets(
             "--kubernetes-version: the programs of --assets have a version of their own; "
             "leave one of the two out"
         )
-    if files:
-        raise UsageError("--filename: manifests are played without --assets only; leave it out")
 
 
 def _played_inside(assets: Path) -> int | None:
@@ -295,17 +266,3 @@ def exit_code(report: Report) -> int:
     if report.violations:
         return ExitCode.FINDINGS
     return ExitCode.OK if report.ok else ExitCode.FAILED
-
-
-async def _manifests(files: list[str], dialect: str, version: str, results: Results) -> int:
-    from claimctl_demo.story.applying import BadManifests
-    from claimctl_demo.story.play import play_files
-
-    try:
-        report = await play_files(files, dialect, version, results.printer())
-    except BadManifests as bad:
-        for problem in bad.problems:
-            typer.echo(f"error: {one_line(problem)}", err=True)
-        return ExitCode.USAGE
-    results.play(report)
-    return ExitCode.FINDINGS if report.violations else ExitCode.OK

@@ -34,28 +34,3 @@ class DemoReport(Document, frozen=True):
     violations: int
     errors: Annotated[Names, says("errors inside the cluster itself")]
     violation_details: tuple[Violation, ...]
-
-
-class PlayedClaim(Part, frozen=True):
-    namespace: str
-    name: str
-    devices: Annotated[Names, says("pool/device")]
-    pods: Names
-    most_pods_listed: int
-    workloads: Names
-    while_idle: Annotated[str, says("the hold while no pod used it; '' if never idle")]
-    allocated: Annotated[bool, says("whether it is allocated at the end")]
-    released_by: str
-    reason: str
-    not_reserved: Annotated[str, says("why claimctl did not reserve it, if it was asked to")]
-
-
-class DemoPlay(Document, frozen=True):
-    """``claimctl demo -f``"""
-
-    dialect: str
-    version: str
-    claims: tuple[PlayedClaim, ...]
-    pending_pods: Names
-    violations: int
-    violation_details: tuple[Violation, ...]

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from claimctl.commands.timeline import html
 from claimctl.commands.timeline.model import Lane, Timeline
 from claimctl_demo.story.parts import Part
-from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Report, Step, figures_of
 
 _INTRODUCTION = (
@@ -39,26 +38,9 @@ def page(report: Report) -> str:
     return html.page("claimctl demo: who held which device when", "".join(parts))
 
 
-def play_page(report: PlayReport) -> str:
-    """The page about a user's own manifests."""
-    lines = [*(each.line() for each in report.claims), *report.pending]
-    wrong = [f"{each.rule}: {each.message}" for each in report.violations]
-    parts = [
-        f'<p class="quiet">Played on an embedded cluster, Kubernetes {escape(report.version)}, '
-        f"reservation mode {escape(report.dialect)}. {escape(html.KEY)} Times are in UTC.</p>\n",
-        *_wrong(wrong),
-        f"<ul>\n{''.join(f'<li>{escape(line)}</li>' for line in lines)}\n</ul>\n",
-        _claims(report.timelines, ()),
-    ]
-    return html.page("claimctl demo: your manifests", "".join(parts))
-
-
 def _broken(report: Report) -> list[str]:
     found = [f"{each.rule}: {each.message}" for each in report.violations]
-    return _wrong([*found, *(f"Error in the cluster: {each}" for each in report.errors)])
-
-
-def _wrong(found: Sequence[str]) -> list[str]:
+    found += [f"Error in the cluster: {each}" for each in report.errors]
     if not found:
         return []
     items = "".join(f'<li class="bad">{escape(each)}</li>\n' for each in found)

@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from claimctl_demo.story.page import page, play_page
+from claimctl_demo.story.page import page
 from claimctl_demo.story.parts import Part
-from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_witness.witness import Violation
 from tests.support.builders import after
@@ -62,9 +61,3 @@ def test_the_claim_that_was_made_first_is_shown_first() -> None:
 def test_a_chart_ends_soon_after_the_last_change_of_its_claim() -> None:
     found = page(report())
     assert "12:01:01 UTC (61s)" in found
-
-
-def test_the_page_of_own_manifests_names_pods_that_wait() -> None:
-    played = PlayReport("native", "1.36", pending=["pod ml/x: no device"])
-    assert "pod ml/x: no device" in play_page(played)
-    assert "There were no claims." in play_page(played)

@@ -20,7 +20,7 @@ from claimctl_reschedule_tests.e2e.rescheduling import runner
 from labs import frame
 from tests.e2e.harness import Stage, embedded_stage
 from tests.e2e.site import PEOPLE
-from tests.support.counting_server import Counting
+from tests.support.counting_server import CountingTransport
 
 LIMIT = 1e6
 """Virtual seconds for one cluster."""
@@ -67,7 +67,7 @@ async def _played(seed: int) -> TwoRuns:
 
 
 async def _ran(stage: Stage) -> Ran:
-    counting = Counting(stage.site.connection(PEOPLE))
+    counting = CountingTransport(stage.site.connection(PEOPLE))
     process = runner(stage, yaml.safe_dump(COMPARED), counting, SETTINGS)
     began = stage.clock.monotonic()
     report = await process.run()

@@ -28,7 +28,7 @@ from claimctl_reschedule_tests.e2e.rescheduling import (
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
 from tests.e2e.site import PEOPLE
-from tests.support.counting_server import Counting
+from tests.support.counting_server import CountingTransport
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 TEN_DEVICES = replace(THREE, devices_per_node=10)
@@ -108,7 +108,7 @@ async def test_a_whole_unit_moves_with_its_devices(stage: Stage) -> None:
 @three
 async def test_a_dry_run_writes_nothing(stage: Stage) -> None:
     await held(stage, 1)
-    counting = Counting(stage.site.connection(PEOPLE))
+    counting = CountingTransport(stage.site.connection(PEOPLE))
     policy = utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}")
     assert (await runner(stage, policy, counting).plan()).moves
     assert {request.partition(" ")[0] for request in counting.requests} == {"GET"}

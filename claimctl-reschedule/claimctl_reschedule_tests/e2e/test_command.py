@@ -13,7 +13,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl_reschedule_tests.e2e.moving import plain_deployment
-from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
+from tests.e2e.commands import SECONDS, CommandAnswer, ServedCluster, cluster, command_line
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 POLICY = """\
@@ -26,7 +26,7 @@ profiles:
 NAMESPACE = "team"
 
 
-async def crowded(served: Cluster, directory: Path) -> str:
+async def crowded(served: ServedCluster, directory: Path) -> str:
     """Six replicas on two of three nodes; the policy file that spreads them."""
     path = directory / "policy.yaml"
     path.write_text(POLICY)
@@ -40,7 +40,7 @@ async def crowded(served: Cluster, directory: Path) -> str:
     return str(path)
 
 
-def running(served: Cluster) -> list[dict[str, Any]]:
+def running(served: ServedCluster) -> list[dict[str, Any]]:
     return [
         pod
         for pod in served.embedded.admin.list("pods", NAMESPACE)
@@ -48,7 +48,7 @@ def running(served: Cluster) -> list[dict[str, Any]]:
     ]
 
 
-def spread(served: Cluster) -> list[int]:
+def spread(served: ServedCluster) -> list[int]:
     """How many running pods each node has."""
     nodes = [pod["spec"]["nodeName"] for pod in running(served)]
     return sorted(map(nodes.count, set(nodes)))
@@ -60,7 +60,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def reschedule(served: Cluster, policy: str, *arguments: str) -> Answer:
+async def reschedule(served: ServedCluster, policy: str, *arguments: str) -> CommandAnswer:
     return await served.claimctl("reschedule", "--policy-config-file", policy, *arguments)
 
 
@@ -115,7 +115,7 @@ async def test_ctrl_c_ends_a_run_in_order(tmp_path: Path) -> None:
         assert len(running(served)) == 6
 
 
-def _refusing(served: Cluster) -> asyncio.Event:
+def _refusing(served: ServedCluster) -> asyncio.Event:
     """Refuse every eviction, as a disruption budget does; the event of the first."""
     seen = asyncio.Event()
 

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.cluster(OPTIONS)
 
 
 @dataclass
-class Counted:
+class CountedConnection:
     """A connection that counts its requests, and the evictions that the server refused."""
 
     inner: Transport
@@ -78,9 +78,9 @@ async def furnish(stage: Stage, rng: Random) -> int:
     return pods
 
 
-async def balanced(stage: Stage, what: str) -> tuple[RunReport, Counted]:
+async def balanced(stage: Stage, what: str) -> tuple[RunReport, CountedConnection]:
     """A run; it prints what it took."""
-    link, began = Counted(stage.site.connection(PEOPLE)), stage.clock.monotonic()
+    link, began = CountedConnection(stage.site.connection(PEOPLE)), stage.clock.monotonic()
     report = await runner(stage, POLICY, link, RunSettings()).run()
     seconds = stage.clock.monotonic() - began
     print(f"{what}: {report.evicted} evictions, {seconds:.1f} s, {link.requests} requests")

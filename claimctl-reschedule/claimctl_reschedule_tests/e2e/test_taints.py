@@ -51,14 +51,14 @@ TIMEOUT = 40.0
 """The time after which the plan's taint goes in any case."""
 
 
-class Scene(NamedTuple):
+class TaintScene(NamedTuple):
     pod: SchedulingPod
     node: str
     plan: Plan
     victims: set[str]
 
 
-async def scene(stage: Stage) -> Scene:
+async def scene(stage: Stage) -> TaintScene:
     """A critical pod gets the node of two victims, which are of two workloads."""
     pods = [*(await running(stage, "one", 1)), *(await running(stage, "two", 1))]
     node = pods[0].spec.node_name
@@ -66,7 +66,7 @@ async def scene(stage: Stage) -> Scene:
     step = await taint_step(stage, node, pod, "u")
     # the one that is on this node leaves last
     moves = [move(each, unit="u", closes=node) for each in reversed(pods)]
-    return Scene(
+    return TaintScene(
         pod, node, await plan_of(stage, moves, step), {each.metadata.name for each in pods}
     )
 

@@ -43,7 +43,7 @@ WHOLE = Policy(
 SEEDS = range(40)
 
 
-class Watched(Inventory):
+class RememberedMoves(Inventory):
     """Remembers the devices of each move that was chosen."""
 
     def __init__(self, seen: Observed, claims: Claims) -> None:
@@ -66,7 +66,7 @@ class Watched(Inventory):
 
 def planned(seen: Observed, policy: Policy) -> tuple[Plan, dict[str, Placement]]:
     claims = Claims(seen)
-    inventory = Watched(seen, claims)
+    inventory = RememberedMoves(seen, claims)
     made = plan_with(seen, policy, inventory, ClaimUnits(seen, claims, inventory))
     assert made == plan(seen, policy)
     return made, inventory.taken

@@ -29,7 +29,7 @@ class Tied(PodsAlone):
         return self.unit if pod in self.unit.pods else Unit(pods=(pod,))
 
 
-class Watched(NoDevices):
+class NotedDevices(NoDevices):
     """Notes what was done with the devices."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class Watched(NoDevices):
 
 def planned(
     *pods: SchedulingPod, nodes: str = "abc", policy: Policy | None = None, **more: Any
-) -> tuple[Plan, Watched]:
-    devices = Watched()
+) -> tuple[Plan, NotedDevices]:
+    devices = NotedDevices()
     wanted = policy or Policy(profiles=(Profile(name="main", balance=(RemoveDuplicates(),)),))
     objects = [node(name) for name in nodes]
     budgets = more.pop("budgets", ())

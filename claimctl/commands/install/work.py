@@ -24,11 +24,11 @@ from claimctl.commands.install.components import (
     DEFAULT_IMAGE,
     FOLDERS,
     Choice,
-    as_yaml,
     chosen,
 )
 from claimctl.commands.install.rescheduling import SCHEDULE, Rescheduling
 from claimctl.wire.base import Object
+from claimctl.yaml_text import dumped
 
 _CRON = re.compile(
     r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
@@ -69,7 +69,7 @@ def print_choice(choice: Choice, output: Output) -> None:
     CommandFailed if this installation of claimctl has none."""
     documents = chosen(choice)
     if output == Output.YAML:
-        print_whole(as_yaml(documents))
+        print_whole(dumped(*documents))
     else:
         every = {"apiVersion": "v1", "kind": "List", "items": documents}
         print_data(output, every, map(printed_name, documents))

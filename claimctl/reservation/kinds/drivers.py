@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-import yaml
-
 from claimctl.wire.base import Wire, from_plain
+from claimctl.yaml_text import loaded
 
 
 class DriverHabits(Wire, frozen=True, kw_only=True):
@@ -32,6 +31,5 @@ class DriverHabits(Wire, frozen=True, kw_only=True):
 def known_drivers() -> Mapping[str, DriverHabits]:
     """The shipped habits by the name of the driver."""
     text = files(__package__).joinpath("drivers.yaml").read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = from_plain(yaml.load(text, loader), tuple[DriverHabits, ...])
+    entries = from_plain(loaded(text), tuple[DriverHabits, ...])
     return {entry.driver: entry for entry in entries}

@@ -6,23 +6,21 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-import yaml
-
 from claimctl.reservation.kinds.rules import Kind, Rule, rule_of
 from claimctl.wire.base import from_plain
 from claimctl.wire.workload_kinds import WorkloadKind
+from claimctl.yaml_text import loaded
 
 
 @lru_cache(maxsize=1)
 def catalog() -> tuple[WorkloadKind, ...]:
     """The shipped WorkloadKinds, by name."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     texts = [
         file.read_text(encoding="utf-8")
         for file in files(__package__).joinpath("catalog").iterdir()
         if file.name.endswith(".yaml")
     ]
-    kinds = (from_plain(yaml.load(text, loader), WorkloadKind) for text in texts)
+    kinds = (from_plain(loaded(text), WorkloadKind) for text in texts)
     return tuple(sorted(kinds, key=lambda kind: kind.metadata.name))
 
 

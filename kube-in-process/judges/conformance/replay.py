@@ -69,7 +69,7 @@ def recordings() -> list[Recording]:
 
 
 @dataclass
-class Answered:
+class AnsweredStep:
     """An answer in the form in which answers are recorded."""
 
     status: int
@@ -119,7 +119,7 @@ class Replay:
             await asyncio.sleep(POLL_SECONDS)
         return self._compare(step, answered, self.bindings)
 
-    async def _request(self, step: Step, index: str) -> Answered:
+    async def _request(self, step: Step, index: str) -> AnsweredStep:
         request = timed(self.bindings.fill(step["request"]))
         parts = urlsplit(request["path"])
         query = parse_qsl(parts.query, keep_blank_values=True)
@@ -132,7 +132,7 @@ class Replay:
         data = b"".join([part async for part in response.body])
         return _answered(response, data)
 
-    async def _stream(self, response: Response, step: Step, index: str) -> Answered:
+    async def _stream(self, response: Response, step: Step, index: str) -> AnsweredStep:
         """Steps that ran while the stream was open run once its first part was awaited."""
         reader = asyncio.ensure_future(_read(response))
         for number, during in enumerate(step.get("during", ())):
@@ -142,9 +142,9 @@ class Replay:
         if response.status != 200:
             return _answered(response, data)
         events = [json.loads(line) for line in data.splitlines() if line.strip()]
-        return Answered(200, _headers(response), {"events": events})
+        return AnsweredStep(200, _headers(response), {"events": events})
 
-    def _compare(self, step: Step, answered: Answered, bindings: Bindings) -> list[Difference]:
+    def _compare(self, step: Step, answered: AnsweredStep, bindings: Bindings) -> list[Difference]:
         recorded = step["response"]
         body, actual = recorded["body"], answered.body
         if not self.recording.managed_fields:
@@ -211,15 +211,15 @@ def _headers(response: Response) -> dict[str, Any]:
     return headers
 
 
-def _answered(response: Response, data: bytes) -> Answered:
+def _answered(response: Response, data: bytes) -> AnsweredStep:
     headers = _headers(response)
     text = data.decode()
     if response.headers.get("content-type", "").startswith(("application/json", "text/plain")):
         try:
-            return Answered(response.status, headers, json.loads(text))
+            return AnsweredStep(response.status, headers, json.loads(text))
         except ValueError:
             pass
-    return Answered(response.status, headers, text)
+    return AnsweredStep(response.status, headers, text)
 
 
 def _streams(body: Mapping[str, Any]) -> dict[str, Any]:

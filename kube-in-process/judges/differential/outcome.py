@@ -26,7 +26,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DifferentialFinding:
     """One difference. ``kind`` is the same for the same difference in every run: it has no
     names, uids, times or numbers that a run chose. ``shown`` is for a person: the fewest
     requests (or actions) that lead to it, and both answers."""
@@ -48,11 +48,11 @@ class PartOutcome:
     """How many times each kind of difference occurred."""
     refused: Counter[str] = field(default_factory=Counter)
     """How many times the embedded server refused each thing as not emulated."""
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, DifferentialFinding] = field(default_factory=dict)
     """One finding of each kind."""
     remarks: list[str] = field(default_factory=list)
     """What a reader of the result has to know beside the differences."""
 
-    def note(self, finding: Finding) -> None:
+    def note(self, finding: DifferentialFinding) -> None:
         self.kinds[finding.kind] += 1
         self.findings.setdefault(finding.kind, finding)

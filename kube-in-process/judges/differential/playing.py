@@ -17,7 +17,7 @@ from kube_in_process.virtual import run as run_virtually
 
 from judges.conformance.compare import Difference
 from judges.conformance.placeholders import Bindings
-from judges.conformance.replay import Answered, Recording, Replay, ReplayStage
+from judges.conformance.replay import AnsweredStep, Recording, Replay, ReplayStage
 from judges.definitions import definitions
 from judges.differential.templates import Step
 
@@ -55,7 +55,7 @@ class Played:
     """One step on the embedded server: its answer, and the differences from the real one."""
 
     step: Step
-    answer: Answered
+    answer: AnsweredStep
     differences: tuple[Difference, ...]
 
     @property
@@ -72,15 +72,15 @@ class _Watched(Replay):
 
     played: list[Played] = field(default_factory=list)
 
-    async def _request(self, step: Step, index: str) -> Answered:
+    async def _request(self, step: Step, index: str) -> AnsweredStep:
         try:
             return await super()._request(step, index)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"crashed: {error!r} at {Path(where.filename).name} {where.name}"
-            return Answered(CRASHED, {}, {"message": text})
+            return AnsweredStep(CRASHED, {}, {"message": text})
 
-    def _compare(self, step: Step, answered: Answered, bindings: Bindings) -> list[Difference]:
+    def _compare(self, step: Step, answered: AnsweredStep, bindings: Bindings) -> list[Difference]:
         differences = super()._compare(step, answered, bindings)
         self.played.append(Played(step, answered, tuple(differences)))
         return differences

@@ -17,7 +17,7 @@ from judges.conformance.compare import compare, without_managed_fields
 from judges.conformance.placeholders import Bindings
 from judges.conformance.replay import timed
 from judges.differential.placeholders import Encoder
-from judges.differential.server import Answer, RealServer
+from judges.differential.server import RealServer, RecordedAnswer
 from judges.differential.templates import Known, Step
 
 AGENT = "client/1.0"
@@ -123,7 +123,7 @@ class Recorder:
             data = await reader
             if answer.status == 429:
                 raise Spoiled("the server is busy")
-            watched = Answer(answer.status, _watch_headers(answer), data)
+            watched = RecordedAnswer(answer.status, _watch_headers(answer), data)
         asked = "sendInitialEvents=true" in request["path"]
         body = _body(watched) if watched.status != 200 else _events(data, asked)
         self._answered(step, request, made, watched.status, watched.headers, body)
@@ -177,7 +177,7 @@ def _watch_headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
     return {name: answer.headers[name] for name in names if name in answer.headers}
 
 
-def _body(answer: Answer) -> Any:
+def _body(answer: RecordedAnswer) -> Any:
     text = answer.data.decode("utf-8", "replace")
     media = str(answer.headers.get("content-type", ""))
     if media.startswith(("application/json", "text/plain")):

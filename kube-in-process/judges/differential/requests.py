@@ -15,7 +15,7 @@ from judges.differential.asking import asking_sequence
 from judges.differential.exemplars import exemplars
 from judges.differential.kinds import kind_of, plain
 from judges.differential.ledger import Allowance, allowances, allowed
-from judges.differential.outcome import Finding, PartOutcome, Run
+from judges.differential.outcome import DifferentialFinding, PartOutcome, Run
 from judges.differential.playing import Played, Side, play
 from judges.differential.recorded import recorded_sequence
 from judges.differential.recorder import Recorder, Sequence, Spoiled
@@ -136,7 +136,7 @@ class Comparison:
         """Shrink findings, the most frequent kinds first, while there is time."""
         loop = asyncio.get_running_loop()
 
-        async def look(sequence: Sequence) -> Finding | None:
+        async def look(sequence: Sequence) -> DifferentialFinding | None:
             steps = await record(self.server, sequence)
             if steps is None:
                 return None
@@ -182,11 +182,11 @@ class Comparison:
 
 def judged(
     played: list[Played], outcome: PartOutcome, is_allowed: Callable[[str], bool]
-) -> list[Finding]:
+) -> list[DifferentialFinding]:
     """The differences of a sequence up to the first one that is not allowed, or up to the first
     request that the embedded server refuses as not emulated."""
     outcome.compared += len(played)
-    findings: list[Finding] = []
+    findings: list[DifferentialFinding] = []
     for step in played:
         if step.refused:
             outcome.refused[plain(step.refused)] += 1
@@ -198,13 +198,13 @@ def judged(
     return findings
 
 
-def _finding(played: list[Played], wrong: Played) -> Finding:
+def _finding(played: list[Played], wrong: Played) -> DifferentialFinding:
     kind = kind_of(wrong.step, wrong.differences)
     before = played[: played.index(wrong)]
     lines = [_told(step.step) for step in before[-6:]]
     lines.append(_told(wrong.step))
     lines += [f"    {difference}" for difference in wrong.differences[:6]]
-    return Finding(kind, "\n".join(lines))
+    return DifferentialFinding(kind, "\n".join(lines))
 
 
 def _played(side: Side, transcripts: list[Transcript]) -> list[list[Played]]:

@@ -26,7 +26,7 @@ _SERVED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RecordedAnswer:
     """An answer. ``headers`` have lower-case names; a repeated header is a list."""
 
     status: int
@@ -45,9 +45,9 @@ class RealServer:
 
     async def send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> RecordedAnswer:
         async with self.opened(method, path, headers, body) as answer:
-            return Answer(answer.status, _headers(answer), await answer.read())
+            return RecordedAnswer(answer.status, _headers(answer), await answer.read())
 
     @asynccontextmanager
     async def opened(

@@ -6,11 +6,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from judges.differential.outcome import Finding
+from judges.differential.outcome import DifferentialFinding
 from judges.differential.recorder import Sequence
 from judges.differential.templates import Step
 
-Look = Callable[[Sequence], Awaitable[Finding | None]]
+Look = Callable[[Sequence], Awaitable[DifferentialFinding | None]]
 """Plays a sequence on both servers; returns its first difference that is not allowed."""
 
 
@@ -23,7 +23,9 @@ class Shrinking:
     end: float
     tries: int = 0
 
-    async def smallest(self, sequence: Sequence, finding: Finding) -> Finding:
+    async def smallest(
+        self, sequence: Sequence, finding: DifferentialFinding
+    ) -> DifferentialFinding:
         """The finding with as few requests before it as possible."""
         kept, best = sequence, finding
         index = len(sequence.steps) - 1

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from kube_in_process.real.flags import Parser, number
 from kube_in_process.virtual import run
 
-from judges.fuzz.requests import Request, sequences
+from judges.fuzz.requests import FuzzRequest, sequences
 from judges.fuzz.server import FuzzTally, asked, furnished
 
 _BATCH = 500
@@ -25,9 +25,9 @@ _BATCH = 500
 class FuzzFindings:
     """Failures by where they came from, each with the shortest requests and the traceback."""
 
-    failures: dict[str, tuple[list[Request], str]] = field(default_factory=dict)
+    failures: dict[str, tuple[list[FuzzRequest], str]] = field(default_factory=dict)
 
-    def note(self, error: BaseException, requests: list[Request]) -> None:
+    def note(self, error: BaseException, requests: list[FuzzRequest]) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames if "/kube_in_process/" in frame.filename] or frames
         last = ours[-1]
@@ -58,7 +58,7 @@ def _batch(number: int, tally: FuzzTally, findings: FuzzFindings) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(sequences())
-    def play(requests: list[Request]) -> None:
+    def play(requests: list[FuzzRequest]) -> None:
         try:
             run(asked(furnished(), requests, tally), limit=40_000)
         except Exception as error:

@@ -145,7 +145,7 @@ _RAW = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FuzzRequest:
     method: str
     path: str
     query: Query = ()
@@ -194,7 +194,7 @@ def _example(recorded: dict[str, Any], namespace: str) -> Example:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> FuzzRequest:
     """One request; most are near a valid one."""
     example = draw(st.sampled_from(examples()))
     method, path, body = example.method, example.path, example.body
@@ -210,7 +210,7 @@ def requests(draw: st.DrawFn) -> Request:
     data = _encoded(draw, body, headers.get("content-type", "")) if body is not None else None
     if data is None and method in ("POST", "PUT", "PATCH"):
         data = _raw(draw)
-    return Request(method, path, query, tuple(sorted(headers.items())), data)
+    return FuzzRequest(method, path, query, tuple(sorted(headers.items())), data)
 
 
 def _bent_path(draw: st.DrawFn, path: str) -> str:
@@ -284,6 +284,6 @@ def operations() -> st.SearchStrategy[Any]:
     )
 
 
-def sequences(longest: int = 4) -> st.SearchStrategy[list[Request]]:
+def sequences(longest: int = 4) -> st.SearchStrategy[list[FuzzRequest]]:
     """Requests that come one after the other."""
     return st.lists(requests(), min_size=1, max_size=longest)

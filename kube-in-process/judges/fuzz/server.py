@@ -17,7 +17,7 @@ from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.seams import Response
 
-from judges.fuzz.requests import NAMESPACE, Request, examples
+from judges.fuzz.requests import NAMESPACE, FuzzRequest, examples
 
 Object = dict[str, Any]
 
@@ -102,7 +102,7 @@ _FURNITURE: tuple[tuple[str, Object], ...] = (
 )
 
 
-async def asked(handler: Handler, requests: list[Request], tally: FuzzTally) -> None:
+async def asked(handler: Handler, requests: list[FuzzRequest], tally: FuzzTally) -> None:
     """Send the requests one after the other, and look at the server afterwards.
 
     Raises:
@@ -113,7 +113,7 @@ async def asked(handler: Handler, requests: list[Request], tally: FuzzTally) -> 
     await _still_sound(handler)
 
 
-async def _one(handler: Handler, request: Request, tally: FuzzTally) -> Response:
+async def _one(handler: Handler, request: FuzzRequest, tally: FuzzTally) -> Response:
     response = await handler.send(
         request.method, request.path, request.query, dict(request.headers), request.body
     )
@@ -186,17 +186,17 @@ async def _still_sound(handler: Handler) -> None:
     """Everything can still be listed, in every form, and discovery be read."""
     tally = FuzzTally()
     for path in _DOCUMENTS:
-        await _must(handler, Request("GET", path), tally)
+        await _must(handler, FuzzRequest("GET", path), tally)
     for kind in handler.api.kinds:
         if "list" not in kind.verbs or not handler.api.store.items(*kind.storage):
             continue
         root = f"/apis/{kind.group}" if kind.group else "/api"
         path = f"{root}/{kind.version}/{kind.plural}"
-        await _must(handler, Request("GET", path), tally)
-        await _must(handler, Request("GET", path, headers=_TABLE), tally)
+        await _must(handler, FuzzRequest("GET", path), tally)
+        await _must(handler, FuzzRequest("GET", path, headers=_TABLE), tally)
 
 
-async def _must(handler: Handler, request: Request, tally: FuzzTally) -> None:
+async def _must(handler: Handler, request: FuzzRequest, tally: FuzzTally) -> None:
     response = await _one(handler, request, tally)
     if response.status != 200:
         raise Unsound(f"{request.path} is {response.status} afterwards")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from kube_in_process.seams import HttpResponse
 from kube_in_process.virtual import run
 
-from judges.fuzz.requests import Request, sequences
+from judges.fuzz.requests import FuzzRequest, sequences
 from judges.fuzz.server import FuzzTally, Unsound, asked, furnished, judge
 
 
@@ -21,7 +21,7 @@ from judges.fuzz.server import FuzzTally, Unsound, asked, furnished, judge
     suppress_health_check=list(HealthCheck),
 )
 @given(sequences())
-def _try_many(requests: list[Request]) -> None:
+def _try_many(requests: list[FuzzRequest]) -> None:
     run(asked(furnished(), requests, FuzzTally()), limit=40_000)
 
 

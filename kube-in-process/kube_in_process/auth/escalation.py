@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kube_in_process.auth.rbac import GROUP, Rbac, Rule, covers
 from kube_in_process.errors import FieldError, Subject, forbidden
 from kube_in_process.kinds.authorization import Attributes
-from kube_in_process.kinds.strategy import Context
+from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.rbac import RuledStrategy
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import MASTERS, Actor
@@ -21,15 +21,15 @@ class RoleStrategy(RuledStrategy):
     def __init__(self, rbac: Rbac) -> None:
         self._rbac = rbac
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         self._check(obj, context)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if new.get("rules") != old.get("rules"):
             self._check(new, context)
         return super().validate_update(new, old, context)
 
-    def _check(self, obj: Object, context: Context) -> None:
+    def _check(self, obj: Object, context: WriteContext) -> None:
         """Raise StatusError 403 if a rule allows more than the writer may do."""
         actor, meta = context.actor, obj["metadata"]
         if context.internal or MASTERS in actor.groups or self._may_escalate(context, meta):
@@ -51,7 +51,7 @@ class RoleStrategy(RuledStrategy):
             subject = Subject(GROUP, context.kind.plural, meta.get("name", ""))
             raise forbidden(subject, why)
 
-    def _may_escalate(self, context: Context, meta: Object) -> bool:
+    def _may_escalate(self, context: WriteContext, meta: Object) -> bool:
         asked = Attributes(
             context.actor,
             "escalate",

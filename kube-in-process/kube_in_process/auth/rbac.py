@@ -36,7 +36,7 @@ class Rbac:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._policy: _Policy | None = None
+        self._policy: _PolicyNow | None = None
         for plural in PLURALS:
             store.subscribe(self._changed, GROUP, plural)
 
@@ -71,9 +71,9 @@ class Rbac:
         """Every rule that ``actor`` has in the cluster and in one namespace."""
         return self._current().grants(actor, namespace)
 
-    def _current(self) -> _Policy:
+    def _current(self) -> _PolicyNow:
         if self._policy is None:
-            self._policy = _Policy(self._store)
+            self._policy = _PolicyNow(self._store)
         return self._policy
 
 
@@ -97,7 +97,7 @@ class AllowAll:
         yield Grant({"verbs": ["*"], "nonResourceURLs": ["*"]}, "", "")
 
 
-class _Policy:
+class _PolicyNow:
     """The roles and bindings at one moment."""
 
     def __init__(self, store: Store) -> None:

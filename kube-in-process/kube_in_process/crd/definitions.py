@@ -15,7 +15,7 @@ from kube_in_process.crd.validation import validate_definition
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.kinds.metadata import timestamp
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.requests import MASTERS, Actor
@@ -187,7 +187,7 @@ class DefinitionStrategy(Strategy):
         names.setdefault("listKind", f"{kind}List")
         spec.setdefault("conversion", {"strategy": "None"})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         stored = [v["name"] for v in obj["spec"].get("versions") or () if v.get("storage")]
         obj["status"] = {
@@ -196,10 +196,10 @@ class DefinitionStrategy(Strategy):
             "storedVersions": stored,
         }
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return list(validate_definition(obj))
 
-    def created(self, obj: Object, context: Context) -> None:
+    def created(self, obj: Object, context: WriteContext) -> None:
         self._definitions.establish(obj)
 
     def pending(self, obj: Object) -> bool:

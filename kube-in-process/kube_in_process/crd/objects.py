@@ -10,7 +10,7 @@ from typing import Any
 from kube_in_process.crd.rules import Rules
 from kube_in_process.crd.structural import drop_nulls, fill_defaults, type_name, validate
 from kube_in_process.errors import FieldError, StatusError, invalid_text, invalid_value
-from kube_in_process.kinds.strategy import Context, ScalePaths, Strategy
+from kube_in_process.kinds.strategy import ScalePaths, Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import jsonpath
@@ -80,12 +80,12 @@ class CustomStrategy(Strategy):
             if obj[key] != wanted
         ]
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"
             raise StatusError(405, "MethodNotAllowed", text, {})
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         misnamed = self._misnamed(obj)
         if misnamed:
             found = [*misnamed, *self.rules.check(obj, None)]
@@ -93,7 +93,7 @@ class CustomStrategy(Strategy):
             found = self._all(obj, None, validate(self.raw, obj))
         return _with_types(found, obj, context.features)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         """Errors that the old object had, too, are ignored (ratcheting)."""
         if misnamed := self._misnamed(new):
             return _with_types([*misnamed, *self.rules.check(new, old)], new, context.features)

@@ -18,7 +18,7 @@ from kube_in_process.http import exchange as options
 from kube_in_process.http.answers import Answer
 from kube_in_process.http.bodies import check_custom, media_type, parse_object, parse_patch
 from kube_in_process.http.exchange import Exchange
-from kube_in_process.http.tables.shapes import Tables, View
+from kube_in_process.http.tables.shapes import ObjectShape, Tables
 from kube_in_process.kinds.emulation import check_kind
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.objects import Object
@@ -123,7 +123,7 @@ def _verb(exchange: Exchange) -> str:
     return verb
 
 
-def _view(views: Tables, exchange: Exchange, *, many: bool) -> View | None:
+def _view(views: Tables, exchange: Exchange, *, many: bool) -> ObjectShape | None:
     return views.view(
         exchange.accept, exchange.kind, exchange.route.version, exchange.query, many=many
     )
@@ -156,13 +156,13 @@ def _watch(api: Api, views: Tables, exchange: Exchange) -> HttpResponse:
     return response
 
 
-async def _lines(watch: Watch, view: View | None) -> AsyncIterator[bytes]:
+async def _lines(watch: Watch, view: ObjectShape | None) -> AsyncIterator[bytes]:
     async for batch in watch.events():
         for event in batch:
             yield b'{"type":"%s","object":%s}\n' % (event.type.encode(), _shown(event, view))
 
 
-def _shown(event: Event, view: View | None) -> bytes:
+def _shown(event: Event, view: ObjectShape | None) -> bytes:
     if view is None or event.type == "ERROR":
         return as_answered(event.encoded())
     obj = event.object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kube_in_process.kinds.strategy import Strategies, Strategy
 from kube_in_process.kinds.validation import workloads
-from kube_in_process.kinds.validation.claims import ClaimStrategy, TemplateStrategy
+from kube_in_process.kinds.validation.claims import ClaimStrategy, ClaimTemplateStrategy
 from kube_in_process.kinds.validation.coordination import LeaseStrategy
 from kube_in_process.kinds.validation.core import (
     NodeStrategy,
@@ -16,7 +16,7 @@ from kube_in_process.kinds.validation.data import ConfigMapStrategy, SecretStrat
 from kube_in_process.kinds.validation.device_taint_rules import TaintRuleStrategy
 from kube_in_process.kinds.validation.devices import ClassStrategy, SliceStrategy
 from kube_in_process.kinds.validation.events import NEW_GROUP, EventStrategy
-from kube_in_process.kinds.validation.groups import PodGroupStrategy, WorkloadStrategy
+from kube_in_process.kinds.validation.groups import PodGroupStrategy, SchedulingWorkloadStrategy
 from kube_in_process.kinds.validation.jobs import CronJobStrategy, JobStrategy
 from kube_in_process.kinds.validation.lifecycle import EvictionStrategy
 from kube_in_process.kinds.validation.namespaces import NamespaceStrategy
@@ -48,7 +48,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("resource.k8s.io", "deviceclasses"): ClassStrategy(),
     ("resource.k8s.io", "devicetaintrules"): TaintRuleStrategy(),
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
-    ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
+    ("resource.k8s.io", "resourceclaimtemplates"): ClaimTemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),
     (NEW_GROUP, "events"): EventStrategy(old_api=False),
     (_RBAC, "clusterrolebindings"): BindingStrategy(),
@@ -57,7 +57,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     (_RBAC, "roles"): RuledStrategy(),
     (_SCHEDULING, "podgroups"): PodGroupStrategy(),
     (_SCHEDULING, "priorityclasses"): PriorityClassStrategy(),
-    (_SCHEDULING, "workloads"): WorkloadStrategy(),
+    (_SCHEDULING, "workloads"): SchedulingWorkloadStrategy(),
 }
 
 

@@ -19,7 +19,7 @@ from kube_in_process.text.names import subdomain
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class WriteContext:
     """A write and its server. ``verb`` is create, update, patch or apply."""
 
     features: Features
@@ -83,7 +83,7 @@ class Strategy:
     def default(self, obj: Object, features: Features) -> None:
         """Fill in defaults; on create and on every update."""
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         """Reset fields that a client may not set at create."""
         if "status" in context.kind.subresources:
             obj.pop("status", None)
@@ -92,7 +92,7 @@ class Strategy:
         if context.kind.generation:
             obj["metadata"]["generation"] = 1
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         """Restore what this subresource may not change, and increase the generation."""
         if context.subresource == "status":
             self._keep_all_but_status(new, old)
@@ -117,11 +117,11 @@ class Strategy:
         """Whether a write through the main resource increases metadata.generation."""
         return _without_meta(new) != _without_meta(old)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         """The errors of a new object, except those of its metadata."""
         return []
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         """The errors of a change, except those of the metadata."""
         return self.validate(new, context)
 
@@ -133,22 +133,22 @@ class Strategy:
         """Add fields that a new object shows but does not store; return whether it has any."""
         return False
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         """Refuse a create by policy, before validation. Raises StatusError."""
 
-    def admit_update(self, new: Object, old: Object, context: Context) -> None:
+    def admit_update(self, new: Object, old: Object, context: WriteContext) -> None:
         """Refuse a valid change by policy, before it is stored. Raises StatusError."""
 
     def admit_delete(self, name: str) -> None:
         """Refuse a delete by policy. Raises StatusError."""
 
-    def warn(self, obj: Object, context: Context) -> None:
+    def warn(self, obj: Object, context: WriteContext) -> None:
         """Warn about a valid new object, before it is stored."""
 
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+    def warn_of_change(self, new: Object, old: Object, context: WriteContext) -> None:
         """Warn about a valid change."""
 
-    def created(self, obj: Object, context: Context) -> None:
+    def created(self, obj: Object, context: WriteContext) -> None:
         """Called after the object was stored."""
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

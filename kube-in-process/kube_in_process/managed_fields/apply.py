@@ -17,7 +17,7 @@ from kube_in_process.errors import (
 )
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.managed_fields.comparing import (
-    Difference,
+    FieldsDifference,
     adds_unowned,
     declared,
     difference,
@@ -247,7 +247,9 @@ def _remove_item(schema: Schema, values: list[Json], element: str, rest: Path) -
         return
 
 
-def _refuse_conflicts(request: ApplyRequest, others: Sequence[Entry], change: Difference) -> None:
+def _refuse_conflicts(
+    request: ApplyRequest, others: Sequence[Entry], change: FieldsDifference
+) -> None:
     if request.force:
         return
     found = [

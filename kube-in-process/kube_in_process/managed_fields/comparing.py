@@ -32,7 +32,7 @@ _NOT_OWNED = frozenset(
 
 
 @dataclass(slots=True)
-class Difference:
+class FieldsDifference:
     """``taken`` are added or changed paths; ``removed`` are the roots of removed ones."""
 
     taken: list[Path] = field(default_factory=list)
@@ -41,18 +41,18 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.taken or self.removed)
 
-    def without(self, ignored: Sequence[Path]) -> Difference:
+    def without(self, ignored: Sequence[Path]) -> FieldsDifference:
         """The difference without paths at or below ``ignored``."""
 
         def left(paths: list[Path]) -> list[Path]:
             return [p for p in paths if not any(p[: len(each)] == each for each in ignored)]
 
-        return Difference(left(self.taken), left(self.removed))
+        return FieldsDifference(left(self.taken), left(self.removed))
 
 
-def difference(schema: Schema | None, old: Json, new: Json) -> Difference:
+def difference(schema: Schema | None, old: Json, new: Json) -> FieldsDifference:
     """The changes of a write, except those of identity and bookkeeping."""
-    found = Difference()
+    found = FieldsDifference()
     before, after = _owned(old), _owned(new)
     if "metadata" in before:
         # fields of the metadata are removed one by one, since some of them may be reset
@@ -88,7 +88,7 @@ def _owned(obj: Json) -> Json:
     return {"metadata": owned, **shown} if owned else shown
 
 
-def _compare(schema: Schema, old: Json, new: Json, path: Path, found: Difference) -> None:
+def _compare(schema: Schema, old: Json, new: Json, path: Path, found: FieldsDifference) -> None:
     """Compare two values, of which either may be null."""
     if old == new:
         return
@@ -104,7 +104,7 @@ def _compare(schema: Schema, old: Json, new: Json, path: Path, found: Difference
 
 
 def _compare_dicts(
-    schema: Schema, old: dict[str, Json], new: dict[str, Json], path: Path, found: Difference
+    schema: Schema, old: dict[str, Json], new: dict[str, Json], path: Path, found: FieldsDifference
 ) -> None:
     for key, value in new.items():
         below, where = schema.field(key) or ANY, (*path, f"f:{key}")
@@ -116,7 +116,7 @@ def _compare_dicts(
 
 
 def _compare_lists(
-    schema: Schema, old: list[Json], new: list[Json], path: Path, found: Difference
+    schema: Schema, old: list[Json], new: list[Json], path: Path, found: FieldsDifference
 ) -> None:
     """Compare keyed lists. If an item occurs more than once, only the item itself is owned."""
     items = schema.items or ANY

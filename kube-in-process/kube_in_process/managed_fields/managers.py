@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.managed_fields.comparing import Difference, difference
+from kube_in_process.managed_fields.comparing import FieldsDifference, difference
 from kube_in_process.managed_fields.fieldset import (
     Fields,
     Path,
@@ -119,7 +119,7 @@ def unwritten(kind: Kind, schema: Schema | None) -> Object:
     return {**empty(schema), **_NO_OBJECT}
 
 
-def owned_by(manager: Manager, content: Difference, time: str) -> list[Entry]:
+def owned_by(manager: Manager, content: FieldsDifference, time: str) -> list[Entry]:
     """The entry of a manager that wrote ``content``."""
     return in_order(_with_taken([], content, manager, time))
 
@@ -178,12 +178,12 @@ def _only_replicas() -> Fields:
     return fields
 
 
-def without(entries: Iterable[Entry], change: Difference) -> list[Entry]:
+def without(entries: Iterable[Entry], change: FieldsDifference) -> list[Entry]:
     """The entries after a write took and removed fields. Unchanged entries are the same objects."""
     return [_reduced(entry, change) for entry in entries]
 
 
-def _reduced(entry: Entry, change: Difference) -> Entry:
+def _reduced(entry: Entry, change: FieldsDifference) -> Entry:
     fields = entry.get("fieldsV1") or {}
     paths = (*change.taken, *change.removed)
     if not any(covers(fields, path) for path in paths):
@@ -260,7 +260,7 @@ def _entries_before(write: FieldWrite, old: Object) -> list[Entry]:
 
 
 def _with_taken(
-    before: list[Entry], change: Difference, manager: Manager, time: str
+    before: list[Entry], change: FieldsDifference, manager: Manager, time: str
 ) -> list[Entry]:
     """The entries after ``manager`` has taken fields from the others."""
     own = next((entry for entry in before if Manager.of(entry) == manager), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from kube_in_process.seams import HttpResponse, Query, Response, Transport
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
+_DRY_RUN: Query = (("dryRun", "All"),)
 Document = dict[str, Any]
 Version = tuple[str, str]
 """apiVersion and kind."""
@@ -117,24 +117,37 @@ class PathOfKind:
         return "/".join([*parts, self.plural, *([name] if name else [])])
 
 
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """The answer to a request, read to its end."""
+
+    method: str
+    path: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 @dataclass(slots=True)
 class DocumentClient:
     """A small client like ``kubectl``. It asks once which kinds an API group serves.
 
     ``name`` is the user agent, and thereby also the field manager of its writes. All methods raise
     ``Refused`` if the server refuses the request, ``NoAnswer`` if there is no answer, and
-    ``KindNotServed``.
+    ``KindNotServed``. A subclass may raise errors of its own in ``ask``, ``document`` and
+    ``served``.
     """
 
     transport: Transport
     name: str = "kube-in-process"
     _served: dict[str, dict[str, PathOfKind]] = field(default_factory=dict)
 
-    async def create(self, body: Document) -> Document:
+    async def create(self, body: Document, *, dry_run: bool = False) -> Document:
         """Create an object from a manifest, in the namespace of its metadata."""
         served = await self.served(body["apiVersion"], body["kind"])
         namespace = body["metadata"].get("namespace") or "default"
-        return await self._send("POST", served.at(namespace), body)
+        query = _DRY_RUN if dry_run else ()
+        return await self._send("POST", served.at(namespace), body, query=query)
 
     async def post(
         self, kind: Version, namespace: str, name: str, subresource: str, body: Document
@@ -169,12 +182,12 @@ class DocumentClient:
         served = await self.served("v1", "Pod")
         return await self._send("PATCH", f"{served.at(namespace, name)}/resize", patch, STRATEGIC)
 
-    async def apply(self, body: Document, manager: str) -> Document:
+    async def apply(self, body: Document, manager: str, *, dry_run: bool = False) -> Document:
         """Apply a manifest on the server's side; fields of other managers become this manager's."""
         served = await self.served(body["apiVersion"], body["kind"])
         meta = body["metadata"]
         path = served.at(meta.get("namespace") or "default", meta["name"])
-        query = (("fieldManager", manager), ("force", "true"))
+        query = (("fieldManager", manager), ("force", "true"), *(_DRY_RUN if dry_run else ()))
         return await self._send("PATCH", path, body, APPLY, query)
 
     async def list(self, kind: Version, namespace: str = "") -> list[Document]:
@@ -192,11 +205,9 @@ class DocumentClient:
         """Delete an object, by default in the background. An object that is gone is no error."""
         served = await self.served(*kind)
         wanted = {"propagationPolicy": "Background"} if options is None else options
-        try:
-            await self._send("DELETE", served.at(namespace, name), wanted)
-        except Refused as refused:
-            if refused.status != 404:
-                raise
+        answer = await self.ask("DELETE", served.at(namespace, name), wanted)
+        if answer.status != 404:
+            self.document(answer)
 
     async def served(self, api_version: str, kind: str) -> PathOfKind:
         """The path of the kind; raises KindNotServed."""
@@ -209,12 +220,11 @@ class DocumentClient:
 
     async def _discover(self, api_version: str) -> dict[str, PathOfKind]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        listing: Document = {}
-        with suppress(Refused):
-            listing = await self._send("GET", path)
+        answer = await self.ask("GET", path)
+        listing = self.document(answer) if answer.status < 400 else {}
         return {
             resource["kind"]: PathOfKind(path, resource["name"], resource["namespaced"])
-            for resource in listing.get("resources") or ()
+            for resource in filter(None, listing.get("resources") or ())
             if "/" not in resource["name"]
         }
 
@@ -226,16 +236,31 @@ class DocumentClient:
         patch_type: str = MERGE,
         query: Query = (),
     ) -> Document:
+        return self.document(await self.ask(method, path, body, patch_type, query))
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Document | None = None,
+        patch_type: str = MERGE,
+        query: Query = (),
+    ) -> WholeAnswer:
+        """Send a request; the answer may be a refusal. Raises NoAnswer."""
         kind = patch_type if method == "PATCH" else "application/json"
         headers = {"content-type": kind, "accept": "application/json", "user-agent": self.name}
         data = json.dumps(body).encode() if body is not None else None
         response = await sent(self.transport, method, path, query, headers, data)
-        answer = await read(response)
+        return WholeAnswer(method, path, response.status, response.headers, await read(response))
+
+    def document(self, answer: WholeAnswer) -> Document:
+        """The document of an answer. Raises Refused, and NoAnswer if it cannot be read."""
+        method, path = answer.method, answer.path
         try:
-            document: Document = json.loads(answer)
+            document: Document = json.loads(answer.body)
         except ValueError as error:
             raise NoAnswer(method, path, f"unexpected answer: {error}") from error
-        if response.status >= 400:
+        if answer.status >= 400:
             message, reason = document.get("message", ""), document.get("reason", "")
-            raise Refused(method, path, message, status=response.status, reason=reason)
+            raise Refused(method, path, message, status=answer.status, reason=reason)
         return document

@@ -146,7 +146,7 @@ def _entries(document: Document, section: str) -> list[Document]:
 def _read(path: Path) -> Document:
     """The kubeconfig as plain data; empty if the file is empty or does not exist."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        document = yaml.load(path.read_text(encoding="utf-8"), _RoundTripLoader)
     except FileNotFoundError:
         return {}
     except (UnicodeDecodeError, yaml.YAMLError):
@@ -180,18 +180,18 @@ def _not_a_kubeconfig(path: Path) -> NotUsable:
     return NotUsable(f"{path} exists and is not a kubeconfig: it stays as it is; {_ELSEWHERE}")
 
 
-class _Loader(yaml.SafeLoader):
+class _RoundTripLoader(yaml.SafeLoader):
     """Reads only what is written back unchanged: no dates, no octal or sexagesimal numbers."""
 
 
-_Loader.yaml_implicit_resolvers = {}
+_RoundTripLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", "true|false", "tf"),
     ("null", "null|~|", ["n", "~", ""]),
     ("int", "0|-?[1-9][0-9]*", list("-0123456789")),
     ("merge", "<<", "<"),
 ):
-    _Loader.add_implicit_resolver(
+    _RoundTripLoader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first)
     )
 

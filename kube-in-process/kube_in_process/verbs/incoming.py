@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_in_process import errors
 from kube_in_process.kinds import metadata
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor, WriteOptions
 from kube_in_process.storage.store import Author, decode, encode
@@ -34,9 +34,9 @@ class Write:
         return self.state.strategies.of(self.target.kind)
 
     @property
-    def context(self) -> Context:
+    def context(self) -> WriteContext:
         state = self.state
-        return Context(
+        return WriteContext(
             features=state.features,
             store=state.store,
             clock=state.clock,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
 from kube_in_process.device_witness import DeviceFault, judge
-from kube_in_process.real.nodes.cluster import Node, NodeCluster
+from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
@@ -19,7 +19,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
 from tests.e2e.habits import NodeDriver
-from tests.e2e.places import Places
+from tests.e2e.places import ScenarioPlaces
 from tests.e2e.watched import History
 
 _POD = ("v1", "Pod")
@@ -37,7 +37,7 @@ class NodeMachines:
     def played(self) -> NodeDriver:
         return NodeDriver(self.driver)
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> RealNode:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
         return found
 
@@ -77,7 +77,7 @@ class NodeMachines:
 async def node_machines(
     cluster: NodeCluster,
     documents: DocumentClient,
-    places: Places,
+    places: ScenarioPlaces,
     fleet: Fleet,
     *,
     alone: bool,
@@ -145,7 +145,7 @@ async def _published(documents: DocumentClient, fleet: Fleet) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _clear(documents: DocumentClient, places: Places) -> None:
+async def _clear(documents: DocumentClient, places: ScenarioPlaces) -> None:
     """Delete the scenario's pods and wait until they are gone: a kubelet cannot end them later.
 
     Without its driver, it would ask for ever to unprepare their devices.

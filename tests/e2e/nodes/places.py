@@ -7,11 +7,11 @@ from typing import Any
 
 from kube_in_process.real.nodes.pods import fill
 
-from tests.e2e.places import Places
+from tests.e2e.places import ScenarioPlaces
 
 
 @dataclass(frozen=True, slots=True)
-class NodePlaces(Places):
+class NodePlaces(ScenarioPlaces):
     """The names of a scenario whose pods run in containers."""
 
     job_seconds: float = 1.0

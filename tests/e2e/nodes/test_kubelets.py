@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kube_in_process.real.nodes.cluster import Node
+from kube_in_process.real.nodes.cluster import RealNode
 
 from claimctl.wire.resources import DEPLOYMENTS, EVENTS, RESOURCECLAIMS
 from tests.e2e import manifests
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.cluster(HOLD_136), pytest.mark.alone]
 GATE = "DRAWorkloadResourceClaims"
 
 
-async def node_of_the_pod(stage: Stage) -> Node:
+async def node_of_the_pod(stage: Stage) -> RealNode:
     (pod,) = await stage.running()
     return machines(stage).node(pod.spec.node_name)
 
@@ -141,7 +141,7 @@ async def test_pods_of_a_group_run_on_where_the_gate_goes_off_and_new_ones_are_r
     assert len(uses(stage)) == 1
 
 
-async def switch_gate(stage: Stage, node: Node, *, on: bool) -> None:
+async def switch_gate(stage: Stage, node: RealNode, *, on: bool) -> None:
     """Restart a kubelet with the gate of PodGroups on or off."""
     node.kill_kubelet()
     node.kubelet.switch({GATE: on})

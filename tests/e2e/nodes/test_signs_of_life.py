@@ -294,7 +294,7 @@ async def test_a_device_stays_until_its_driver_is_back_and_has_unprepared_it(
     await hold_deaf_pods(stage, 1, OWN_GRACE)
     (pod,) = await stage.running()
     driver = machines(stage).driver
-    driver.away = True
+    driver.leave()
     await stage.delete(DEPLOYMENTS, "train")
     # a ReplicaSet that is still there would make another pod
     await stage.until(lambda: _no_replica_sets(stage), "no ReplicaSet makes pods")
@@ -310,7 +310,7 @@ async def test_a_device_stays_until_its_driver_is_back_and_has_unprepared_it(
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
     (obstacle,) = found.obstacles
     assert f"is away from node {pod.spec.node_name}" in obstacle.message
-    driver.away = False
+    driver.come_back()
     begin = stage.clock.monotonic()
     await until_unprepared(stage, within=120)
     unprepared = stage.clock.monotonic() - begin

@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from bench.memory import MB, Load, passed
+from bench.memory import MB, MemoryLoad, passed
 
 
 @pytest.mark.real_time(120)
 def test_hundreds_of_megabytes_pass_and_hardly_any_stays() -> None:
-    load = Load(objects=60, size=250_000, names=2_000, total=200 * MB)
+    load = MemoryLoad(objects=60, size=250_000, names=2_000, total=200 * MB)
     tracemalloc.start()
     try:
         caches = asyncio.run(passed(load, lambda: None))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.__main__ import main, run
-from bench.table import ASSETS, Goal, Line, Part, at_least, at_most, medians, parts, table
+from bench.table import ASSETS, BenchPart, Goal, Line, at_least, at_most, medians, parts, table
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def _breaks(_: argparse.Namespace) -> Iterator[Line]:
 
 def test_a_part_that_fails_costs_no_line_of_another(capsys: pytest.CaptureFixture[str]) -> None:
     options = argparse.Namespace()
-    chosen = [(Part("bad", "x", _breaks), options), (Part("good", "x", _fine), options)]
+    chosen = [(BenchPart("bad", "x", _breaks), options), (BenchPart("good", "x", _fine), options)]
     assert run(chosen) == 1
     out = capsys.readouterr().out
     assert "fine" in out
@@ -68,7 +68,7 @@ def test_a_part_without_real_servers_is_named(
 ) -> None:
     monkeypatch.delenv(ASSETS, raising=False)
     options = argparse.Namespace()
-    assert run([(Part("real", "x", _fine, real=True), options)]) == 2
+    assert run([(BenchPart("real", "x", _fine, real=True), options)]) == 2
     assert f"real: not measured: {ASSETS} is not set" in capsys.readouterr().out
 
 

@@ -144,7 +144,7 @@ def test_a_command_gets_the_flags_as_one_value() -> None:
     assert seen == [("x", wanted)]
 
 
-class Slow:
+class SlowTransport:
     """A transport that breaks the connection after a while."""
 
     async def send(
@@ -186,7 +186,7 @@ def test_a_patient_command_gives_a_silent_server_up_all_the_same(
 
 
 async def test_a_long_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    made = _Announcing(Slow(), "http://a.example.com")
+    made = _Announcing(SlowTransport(), "http://a.example.com")
     for _ in range(2):
         with pytest.raises(ConnectionError):
             await made.send("GET", "/", (), {}, None)

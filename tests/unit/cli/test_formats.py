@@ -10,7 +10,7 @@ import typer
 from claimctl.cli.main import load, run
 from claimctl.cli.registry import BY_NAME, COMMANDS
 
-SHOW_NOTHING = {"controller", "demo cluster", "doctor report", "install completion"}
+SHOW_NOTHING = {"controller", "demo cluster", "install completion"}
 DATA = ["json", "yaml"]
 
 

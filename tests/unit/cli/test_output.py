@@ -14,6 +14,7 @@ from claimctl.cli.color import VARIABLE
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, columns, print_table, printable, render
 from claimctl.text import age, counted, duration
+from tests.support.terminal import Terminal
 
 TABLE = Table(
     columns=(Column("NAME"), Column("STATE"), Column("NODE", wide=True)),
@@ -21,11 +22,6 @@ TABLE = Table(
     names=("resourceclaim/train-slice", "resourceclaim/b"),
 )
 DOCUMENT = {"apiVersion": "cli.claimctl.io/v1alpha1", "kind": "ClaimList", "items": [{"n": "ä"}]}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(

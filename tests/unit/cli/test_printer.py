@@ -19,6 +19,7 @@ from claimctl.cli.printer import print_lines, print_whole, say
 from claimctl.cli.progress import progress
 from claimctl.text import shortened, visible
 from tests.support.hostile import SIGNS, TEXT, forged_lines, obeyed, texts
+from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parents[3] / "claimctl"
 PRINTERS = {
@@ -72,11 +73,6 @@ def test_no_way_of_printing_obeys_a_text(text: str, capsys: pytest.CaptureFixtur
     for out in printed(text, capsys):
         assert obeyed(out) == set()
         assert forged_lines(out) == []
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("color", ["always", "never"])

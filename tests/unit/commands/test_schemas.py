@@ -28,9 +28,7 @@ from claimctl.commands.schemas import main
 from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import graph as trees
 from claimctl.commands.tree.work import read as read_tree
-from claimctl_demo.story.claims_seen import ClaimSeen
 from claimctl_demo.story.parts import Part
-from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_witness.witness import Violation
 from tests.support.claim_server import NAMESPACE, Server
@@ -128,12 +126,6 @@ def test_the_report_of_the_demonstration(more: Json) -> None:
     steps.append(Step("job-ended", False, 20.0, Figures(), "not within 20 s", KEP))
     found = as_json(Report((KEP,), steps, [BROKEN], ["KeyError: x"]).document())
     assert [step["ok"] for step in found["steps"]] == [True, False]
-
-
-def test_the_report_of_own_manifests() -> None:
-    claim = ClaimSeen("ml", "slice", ("node-1/dev-0",), {"train-0": None}, released_by="claimctl")
-    report = PlayReport("hold", "1.32", [claim], ["pod ml/late: waits"], [BROKEN])
-    assert as_json(report.document())["claims"][0]["releasedBy"] == "claimctl"
 
 
 @pytest.mark.parametrize("kind", MODELS)

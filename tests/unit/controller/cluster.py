@@ -20,13 +20,13 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.counting_server import Server, pod_body, server
+from tests.support.counting_server import CountingServer, pod_body, server
 from tests.support.crds import definitions
 from tests.support.recording import Recording
 from tests.support.spoiling import Spoiling
 
 
-def define_custom_resources(made: Server) -> None:
+def define_custom_resources(made: CountingServer) -> None:
     for definition in definitions():
         made.create("customresourcedefinitions", definition)
 
@@ -34,7 +34,7 @@ def define_custom_resources(made: Server) -> None:
 DEVICE = {"request": "tpu", "driver": "tpu.example.com", "pool": "node-0", "device": "tpu-0"}
 
 
-def furnish(made: Server) -> None:
+def furnish(made: CountingServer) -> None:
     """An allocated claim, a pod of a Deployment that uses it, and a ClaimReservation."""
     define_custom_resources(made)
     request = {"name": "tpu", "exactly": {"deviceClassName": "tpu.example.com"}}
@@ -51,7 +51,7 @@ def furnish(made: Server) -> None:
     reserve(made, "train")
 
 
-def reserve(made: Server, workload: str) -> str:
+def reserve(made: CountingServer, workload: str) -> str:
     """The UID of a new Deployment for which the claim is reserved."""
     deployment = made.create("deployments", _meta(workload) | {"spec": _deployment()})
     reservation = _meta(f"{workload}-slice") | {
@@ -80,7 +80,7 @@ def _deployment() -> dict[str, Any]:
     }
 
 
-def groups_server() -> tuple[Server, Spoiling]:
+def groups_server() -> tuple[CountingServer, Spoiling]:
     """A server with PodGroups, and what puts bad values into its answers."""
     made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     spoiling = Spoiling(made.transport)
@@ -88,7 +88,7 @@ def groups_server() -> tuple[Server, Spoiling]:
     return made, spoiling
 
 
-async def filled(made: Server) -> Caches:
+async def filled(made: CountingServer) -> Caches:
     """Caches that are told no more than what they list now."""
     caches = Caches(made.client, LoopClock(NOW), Random(0))
     informers = [*caches.informers(), caches.groups.follow()]
@@ -102,7 +102,7 @@ async def filled(made: Server) -> Caches:
     return caches
 
 
-def knowledge(made: Server, caches: Caches, dialect: str) -> Knowledge:
+def knowledge(made: CountingServer, caches: Caches, dialect: str) -> Knowledge:
     clock = LoopClock(NOW)
     return Knowledge(
         caches=caches,
@@ -113,7 +113,7 @@ def knowledge(made: Server, caches: Caches, dialect: str) -> Knowledge:
     )
 
 
-def deleted_group(made: Server) -> None:
+def deleted_group(made: CountingServer) -> None:
     """Made by claimctl for a workload that is gone, and deleted."""
     define_custom_resources(made)
     meta = {"name": "train", "namespace": NAMESPACE, "labels": {MANAGED_LABEL: "claimctl"}}
@@ -132,11 +132,11 @@ def member(name: str, group: str = "train") -> dict[str, Any]:
     return body
 
 
-def finalizers_left(made: Server) -> list[list[str]]:
+def finalizers_left(made: CountingServer) -> list[list[str]]:
     return [each["metadata"]["finalizers"] for each in made.admin.list("podgroups", NAMESPACE)]
 
 
-async def look_at_group(made: Server, caches: Caches) -> None:
+async def look_at_group(made: CountingServer, caches: Caches) -> None:
     known = knowledge(made, caches, "podgroup")
     events = EventRecorder(made.client, known.clock, "test", "test")
     reconciler = PodGroupReconciler(made.client, known, events)

@@ -37,7 +37,7 @@ LEASE = Lease(metadata=ObjectMeta(name="lease", uid="uid-lease"))
 
 
 @dataclass
-class Cache:
+class PlainCache:
     """What the checkpoint asks of an informer."""
 
     version: str
@@ -60,8 +60,8 @@ class Leader:
     def __init__(self) -> None:
         self.clock = HandClock()
         self.seen = Observations(self.clock)
-        self.pods, self.nodes = Cache("30"), Cache("30")
-        self.claims, self.reservations = Cache("40"), Cache("50")
+        self.pods, self.nodes = PlainCache("30"), PlainCache("30")
+        self.claims, self.reservations = PlainCache("40"), PlainCache("50")
         know = Knowledge(cast(Any, self), self.seen, cast(Any, None), self.clock, Rules("hold"))
         self.checkpoints = Checkpoints(know)
         self.seen.claims.pods_listed("", "1")

@@ -46,7 +46,7 @@ class Probe(DialectProbe):
         return self.answer
 
 
-class Followed(Informer[ResourceClaim]):
+class FollowedClaims(Informer[ResourceClaim]):
     """An informer whose connections and troubles a test makes."""
 
     def __init__(self, client: Client) -> None:
@@ -60,7 +60,7 @@ class Followed(Informer[ResourceClaim]):
 @dataclass
 class Watching:
     probe: Probe
-    informer: Followed
+    informer: FollowedClaims
     found: list[Detection] = field(default_factory=list)
 
     async def changed(self, detection: Detection) -> None:
@@ -71,7 +71,7 @@ class Watching:
 async def watching() -> AsyncIterator[Watching]:
     """The dialect was ``hold`` at the start, and the first watch is open."""
     client = server().client
-    on = Watching(Probe(client), Followed(client))
+    on = Watching(Probe(client), FollowedClaims(client))
     task = Redetection(on.probe, on.informer, LoopClock(NOW), on.changed)
     running = asyncio.create_task(task.run(HOLD))
     on.informer.connected()

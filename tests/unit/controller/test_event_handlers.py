@@ -26,7 +26,7 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION, RESERVE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.counting_server import Server, pod_body, server
+from tests.support.counting_server import CountingServer, pod_body, server
 from tests.support.spoiling import Spoiling
 from tests.unit.controller.cluster import furnish
 
@@ -38,7 +38,7 @@ CLAIM_KEY, WORKLOAD_KEY = f"claim {NAMESPACE}/{CLAIM}", f"workload {NAMESPACE}/t
 class Followed:
     """The handlers of a cluster where a Deployment's pod uses a reserved claim."""
 
-    server: Server
+    server: CountingServer
     spoilt: Spoiling
     triggers: Triggers
     seen: Observations
@@ -46,7 +46,7 @@ class Followed:
     hurried: list[str] = field(default_factory=list)
     """Which queues without the batch window got a claim: urgent, or soon."""
 
-    async def after(self, change: Callable[[Server], object]) -> set[str]:
+    async def after(self, change: Callable[[CountingServer], object]) -> set[str]:
         """The keys that a change puts into the queues."""
         self.told.clear()
         self.hurried.clear()
@@ -61,7 +61,7 @@ class Followed:
 
 @asynccontextmanager
 async def following(
-    before: Callable[[Server], object] = lambda _: None, *, leads: bool = True
+    before: Callable[[CountingServer], object] = lambda _: None, *, leads: bool = True
 ) -> AsyncIterator[Followed]:
     made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
@@ -98,10 +98,10 @@ async def following(
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _listing(*entries: dict[str, str]) -> Callable[[Server], object]:
+def _listing(*entries: dict[str, str]) -> Callable[[CountingServer], object]:
     """Create a claim without ClaimReservation that lists these."""
 
-    def change(made: Server) -> object:
+    def change(made: CountingServer) -> object:
         request = {"name": "tpu", "exactly": {"deviceClassName": "tpu.example.com"}}
         spec = {"devices": {"requests": [request]}}
         meta = {"name": "other", "namespace": NAMESPACE}
@@ -117,7 +117,7 @@ async def test_a_change_of_a_workload_ends_what_a_live_read_told_about_it() -> N
     """Also a change that matters to no reservation: the workload exists."""
     key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
 
-    def scale_status(made: Server) -> object:
+    def scale_status(made: CountingServer) -> object:
         deployment = made.admin.get("deployments", NAMESPACE, "train")
         deployment["status"] = {"replicas": 1}
         return made.admin.update("deployments", deployment, "status")
@@ -161,7 +161,7 @@ DESCRIBED = [{"name": "tpu-0", "attributes": {"color": {"string": "red"}}}]
 EVICTING = [{"name": "tpu-0", "taints": [{"key": "broken", "effect": "NoExecute"}]}]
 
 
-def _slice(made: Server, pool: str = "node-0", devices: object = EVICTING) -> object:
+def _slice(made: CountingServer, pool: str = "node-0", devices: object = EVICTING) -> object:
     spec = {
         "driver": "tpu.example.com",
         "pool": {"name": pool, "resourceSliceCount": 1},
@@ -171,11 +171,11 @@ def _slice(made: Server, pool: str = "node-0", devices: object = EVICTING) -> ob
     return made.create("resourceslices", {"metadata": {"name": "devices"}, "spec": spec})
 
 
-def _sound_slice(made: Server) -> object:
+def _sound_slice(made: CountingServer) -> object:
     return _slice(made, devices=[{"name": "tpu-0"}])
 
 
-def _change_slice(**change: Any) -> Callable[[Server], object]:
+def _change_slice(**change: Any) -> Callable[[CountingServer], object]:
     return lambda made: made.admin.patch("resourceslices", "", "devices", change)
 
 
@@ -201,18 +201,20 @@ def _change_slice(**change: Any) -> Callable[[Server], object]:
     ],
 )
 async def test_devices_matter_to_claims_that_are_allocated_in_their_pool(
-    before: Callable[[Server], object], change: Callable[[Server], object], told: bool
+    before: Callable[[CountingServer], object],
+    change: Callable[[CountingServer], object],
+    told: bool,
 ) -> None:
     async with following(before) as followed:
         assert await followed.after(change) == ({CLAIM_KEY} if told else set())
 
 
-def _plan(*namespaces: str) -> Callable[[Server], object]:
+def _plan(*namespaces: str) -> Callable[[CountingServer], object]:
     body = {"metadata": {"name": "claimctl"}, "spec": {"namespaces": list(namespaces)}}
     return lambda made: made.create("downgradeplans", body)
 
 
-def _tell_of_plan(phase: str) -> Callable[[Server], object]:
+def _tell_of_plan(phase: str) -> Callable[[CountingServer], object]:
     status = {"status": {"phase": phase, "claims": []}}
     return lambda made: made.admin.patch("downgradeplans", "", "claimctl", status, "status")
 
@@ -245,11 +247,11 @@ def _tell_of_plan(phase: str) -> Callable[[Server], object]:
     ],
 )
 async def test_a_plan_matters_to_its_claims_when_it_comes_goes_or_changes_its_phase(
-    before: tuple[Callable[[Server], object], ...],
-    change: Callable[[Server], object],
+    before: tuple[Callable[[CountingServer], object], ...],
+    change: Callable[[CountingServer], object],
     told: set[str],
 ) -> None:
-    def prepare(made: Server) -> None:
+    def prepare(made: CountingServer) -> None:
         for each in before:
             each(made)
 
@@ -270,7 +272,7 @@ async def test_a_plan_that_cannot_be_read_is_looked_at(plural: str, name: str, t
     async with following(_plan()) as followed:
         followed.spoilt.spoil(plural, name)
 
-        def change(made: Server) -> object:
+        def change(made: CountingServer) -> object:
             if plural == "nodes":
                 return made.create("nodes", {"metadata": {"name": name}})
             return made.admin.patch(plural, "", name, {"metadata": {"labels": {"a": "b"}}})
@@ -278,10 +280,10 @@ async def test_a_plan_that_cannot_be_read_is_looked_at(plural: str, name: str, t
         assert ("plan claimctl" in await followed.after(change)) is told
 
 
-def _annotated(**annotations: str) -> Callable[[Server], object]:
+def _annotated(**annotations: str) -> Callable[[CountingServer], object]:
     """Create another Deployment with these annotations."""
 
-    def change(made: Server) -> object:
+    def change(made: CountingServer) -> object:
         body = made.admin.get("deployments", NAMESPACE, "train")
         body["metadata"] |= {"name": "other", "annotations": annotations}
         for key in ("uid", "resourceVersion", "creationTimestamp", "generation"):
@@ -308,7 +310,7 @@ async def test_a_workload_is_looked_at_if_an_annotation_asks_for_something(
 
 
 async def test_a_workload_that_owns_a_reservation_is_looked_at() -> None:
-    def own(made: Server) -> None:
+    def own(made: CountingServer) -> None:
         uid = made.admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
         owner = {
             "apiVersion": "apps/v1",
@@ -327,11 +329,11 @@ async def test_a_workload_that_owns_a_reservation_is_looked_at() -> None:
 
 
 async def test_the_status_of_a_workload_matters_only_for_jobs() -> None:
-    def told(made: Server) -> object:
+    def told(made: CountingServer) -> object:
         status = {"status": {"observedGeneration": 7}}
         return made.admin.patch("deployments", NAMESPACE, "train", status, "status")
 
-    def scaled(made: Server) -> object:
+    def scaled(made: CountingServer) -> object:
         return made.admin.patch("deployments", NAMESPACE, "train", {"spec": {"replicas": 5}})
 
     async with following() as followed:
@@ -339,13 +341,13 @@ async def test_the_status_of_a_workload_matters_only_for_jobs() -> None:
         assert CLAIM_KEY in await followed.after(scaled)
 
 
-def _claim_status(**status: Any) -> Callable[[Server], object]:
+def _claim_status(**status: Any) -> Callable[[CountingServer], object]:
     return lambda made: made.admin.patch(
         "resourceclaims", NAMESPACE, CLAIM, {"status": status}, "status"
     )
 
 
-def _group(made: Server) -> object:
+def _group(made: CountingServer) -> object:
     spec = {
         "schedulingPolicy": {"basic": {}},
         "resourceClaims": [{"name": "tpu", "resourceClaimName": CLAIM}],
@@ -364,7 +366,7 @@ def _group(made: Server) -> object:
     ],
 )
 async def test_a_group_that_shares_a_claim_is_looked_at_when_the_allocation_comes_or_goes(
-    change: Callable[[Server], object], told: bool
+    change: Callable[[CountingServer], object], told: bool
 ) -> None:
     async with following(_group) as followed:
         found = await followed.after(change)
@@ -372,7 +374,7 @@ async def test_a_group_that_shares_a_claim_is_looked_at_when_the_allocation_come
         assert (f"group {NAMESPACE}/train" in found) is told
 
 
-def _job_of_group(made: Server) -> object:
+def _job_of_group(made: CountingServer) -> object:
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
     spec = {"template": {"spec": {**pod, "schedulingGroup": {"podGroupName": "train"}}}}
     return made.create(
@@ -389,10 +391,10 @@ async def test_a_workload_whose_group_is_missing_has_it_made_without_delay() -> 
         assert {each for each in found if "group" in each} == {f"group {NAMESPACE}/train"}
 
 
-def _lists(*names: str) -> Callable[[Server], object]:
+def _lists(*names: str) -> Callable[[CountingServer], object]:
     """Have the claim list these: the pods that exist, others with a UID made from the name."""
 
-    def change(made: Server) -> object:
+    def change(made: CountingServer) -> object:
         uids = {
             each["metadata"]["name"]: each["metadata"]["uid"]
             for each in made.admin.list("pods", NAMESPACE)
@@ -412,7 +414,7 @@ async def test_a_pod_that_was_listed_for_one_version_and_never_shown_is_a_ghost(
 ) -> None:
     async with following(leads=leads) as followed:
 
-        def change(made: Server) -> None:
+        def change(made: CountingServer) -> None:
             _lists("train-1", "never-shown")(made)
             _lists("train-1")(made)
 
@@ -455,7 +457,7 @@ async def test_a_claim_is_looked_at_soon_when_a_pod_comes_that_a_scheduler_may_s
         assert followed.hurried == []
 
 
-def _second_reservation(made: Server) -> object:
+def _second_reservation(made: CountingServer) -> object:
     body = made.admin.get("claimreservations", NAMESPACE, "train-slice")
     meta = {"name": "other", "namespace": NAMESPACE}
     return made.create("claimreservations", {"metadata": meta, "spec": body["spec"]})
@@ -470,11 +472,11 @@ async def test_a_new_reservation_is_looked_at_at_once() -> None:
 async def test_a_workload_is_looked_at_when_a_reservation_comes_or_goes_not_when_it_changes() -> (
     None
 ):
-    def annotated(made: Server) -> None:
+    def annotated(made: CountingServer) -> None:
         meta = {"metadata": {"annotations": {RESERVE_ANNOTATION: "*"}}}
         made.admin.patch("deployments", NAMESPACE, "train", meta)
 
-    def change(made: Server) -> object:
+    def change(made: CountingServer) -> object:
         labels = {"metadata": {"labels": {"changed": "now"}}}
         return made.admin.patch("claimreservations", NAMESPACE, "other", labels)
 
@@ -488,7 +490,7 @@ async def test_a_workload_is_looked_at_when_a_reservation_comes_or_goes_not_when
 
 
 async def test_the_last_write_of_this_process_brings_its_claim_back_to_nobody() -> None:
-    def report(made: Server) -> None:
+    def report(made: CountingServer) -> None:
         shown = made.admin.get("claimreservations", NAMESPACE, "train-slice")
         status = {**shown.get("status", {}), "dialect": "hold", "consumers": 7}
         made.admin.update("claimreservations", shown | {"status": status}, "status")
@@ -498,7 +500,7 @@ async def test_the_last_write_of_this_process_brings_its_claim_back_to_nobody() 
 
     async with following() as followed:
 
-        def report_last(made: Server) -> None:
+        def report_last(made: CountingServer) -> None:
             report(made)
             written = made.admin.get("claimreservations", NAMESPACE, "train-slice")["metadata"]
             meta = from_plain(written, ObjectMeta)
@@ -512,7 +514,7 @@ async def test_an_eviction_is_noted_at_the_event_that_shows_it(leads: bool) -> N
     """The pod may be gone before the next reconcile."""
     told = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
 
-    def evict(made: Server) -> object:
+    def evict(made: CountingServer) -> object:
         status = {"status": {"conditions": [told]}}
         return made.admin.patch("pods", NAMESPACE, "train-1", status, "status")
 

@@ -109,7 +109,7 @@ def test_objects_on_which_something_is_told(
 ) -> None:
     told: list[str] = []
 
-    class Recorder:
+    class RecordedNotes:
         def record(
             self,
             regarding: ObjectReference,
@@ -126,5 +126,5 @@ def test_objects_on_which_something_is_told(
     active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
     made = reservation(status=status_with(*old), deleting=deleting)
     on = Snapshot(NOW, NAMESPACE, CLAIM, claim(), (Held(made, active),))
-    announce(cast(EventRecorder, Recorder()), on, made, status_with(*new))
+    announce(cast(EventRecorder, RecordedNotes()), on, made, status_with(*new))
     assert told == subjects

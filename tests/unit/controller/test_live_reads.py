@@ -40,7 +40,7 @@ from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import CustomWorkload
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
-from tests.support.counting_server import Server, pod_body, server
+from tests.support.counting_server import CountingServer, pod_body, server
 from tests.support.spoiling import Spoiling
 
 RESERVATIONS = Path(__file__).parents[3] / "crds/claimreservations.claimctl.io.yaml"
@@ -56,7 +56,9 @@ def snapshot(memory: Memory | None = None) -> Snapshot:
 
 
 @asynccontextmanager
-async def investigating(*, following: bool = False) -> AsyncIterator[tuple[Server, Investigator]]:
+async def investigating(
+    *, following: bool = False
+) -> AsyncIterator[tuple[CountingServer, Investigator]]:
     made = server()
     pods = Informer(made.client, PODS, LoopClock(NOW), rng=Random(0))
     follows = asyncio.create_task(pods.run()) if following else None
@@ -143,7 +145,9 @@ async def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_foll
 
 
 @asynccontextmanager
-async def investigating_unreadable() -> AsyncIterator[tuple[Server, Investigator, Spoiling]]:
+async def investigating_unreadable() -> AsyncIterator[
+    tuple[CountingServer, Investigator, Spoiling]
+]:
     made = server()
     spoilt = Spoiling(made.transport)
     made.client = Client(spoilt, LoopClock(NOW), rng=Random(0))

@@ -15,19 +15,19 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.coordination import micro_time
 from tests.support.builders import NOW
-from tests.support.counting_server import Server, server
+from tests.support.counting_server import CountingServer, server
 from tests.unit.controller.cluster import furnish
 
 pytestmark = pytest.mark.virtual_limit(200)
 
 
-def furnished() -> Server:
+def furnished() -> CountingServer:
     made = server(Preset.PLAIN)
     furnish(made)
     return made
 
 
-def manager(made: Server, *, leader_elect: bool = False) -> Manager:
+def manager(made: CountingServer, *, leader_elect: bool = False) -> Manager:
     settings = Settings.checked(
         identity="one", leader_elect=leader_elect, checkpoint=True, sync_timeout_seconds=20
     )

@@ -23,7 +23,7 @@ from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import DEPLOYMENTS, JOBS
 from claimctl.wire.workloads import Workload
 from tests.support.builders import CLAIM, NAMESPACE, NOW, after
-from tests.support.counting_server import Server, server
+from tests.support.counting_server import CountingServer, server
 from tests.unit.controller.cluster import filled, furnish, knowledge
 
 KEY = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
@@ -34,7 +34,7 @@ ASKS = {POD_GROUP_ANNOTATION: "inject"}
 class Reports(EventRecorder):
     """Keeps the reasons instead of writing Events."""
 
-    def __init__(self, made: Server) -> None:
+    def __init__(self, made: CountingServer) -> None:
         super().__init__(made.client, LoopClock(NOW), "test", "test")
         self.reasons: list[str] = []
 
@@ -53,7 +53,7 @@ class Reports(EventRecorder):
 
 @dataclass
 class Injecting:
-    made: Server
+    made: CountingServer
     caches: Caches
     injector: Injector
     reports: Reports

@@ -18,7 +18,7 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import CLAIM, NAMESPACE
-from tests.support.counting_server import Server, server
+from tests.support.counting_server import CountingServer, server
 from tests.unit.controller.cluster import filled, furnish
 
 RESERVED = f"{NAMESPACE}/{CLAIM}"
@@ -26,7 +26,7 @@ BESIDE, ELSEWHERE = f"{NAMESPACE}/beside", "default/elsewhere"
 UNREADABLE = b'{"spec": 5}'
 
 
-def furnished() -> Server:
+def furnished() -> CountingServer:
     """A reserved claim of a Deployment, and two claims without ClaimReservation."""
     made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)

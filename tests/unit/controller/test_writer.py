@@ -36,7 +36,7 @@ from tests.support.builders import (
     reservation,
     tomb,
 )
-from tests.support.counting_server import Server, server
+from tests.support.counting_server import CountingServer, server
 from tests.unit.controller.cluster import furnish
 
 CLAIM_PATH = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims/{CLAIM}"
@@ -55,7 +55,7 @@ WRITES = {
 }
 
 
-async def bound(made: Server, write: Any) -> tuple[Snapshot, Write]:
+async def bound(made: CountingServer, write: Any) -> tuple[Snapshot, Write]:
     """A snapshot of the objects on the server, and the write under their present versions."""
     on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
     held: ClaimReservation = await made.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
@@ -68,7 +68,7 @@ async def bound(made: Server, write: Any) -> tuple[Snapshot, Write]:
     return snapshot, replace(write, reservation=held)
 
 
-def reserved_server() -> Server:
+def reserved_server() -> CountingServer:
     made = server()
     furnish(made)
     protected = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
@@ -101,7 +101,7 @@ async def test_an_object_that_has_changed_since_the_decision_is_not_written(writ
     assert made.handler.api.store.revision == before
 
 
-async def listed(made: Server, *references: Reference) -> Snapshot:
+async def listed(made: CountingServer, *references: Reference) -> Snapshot:
     """A snapshot of the claim with this list."""
     status = {"reservedFor": [to_plain(each) for each in references]}
     made.admin.patch("resourceclaims", NAMESPACE, CLAIM, {"status": status}, "status")

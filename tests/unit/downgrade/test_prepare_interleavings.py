@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, Turns, attempt
+from tests.unit.downgrade.writers import DEEDS, GROUP, THING, Scene, TwoProcesses, attempt
 
 SCENES: dict[str, Callable[[], Awaitable[Scene]]] = {
     "shared": Scene.laid,
@@ -71,7 +71,7 @@ async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
     for first, second in product(range(1, most + 1), repeat=2):
         played = await SCENES[scene]()
         meanwhile = partial(attempt, DEEDS.get(deed, _nothing), played.server)
-        turns = Turns(first, second, meanwhile)
+        turns = TwoProcesses(first, second, meanwhile)
         await played.carry_out_twice(turns)
         played.judge()
         await played.again()

@@ -28,7 +28,7 @@ from tests.unit.downgrade.writers import (
     Deed,
     Gate,
     Scene,
-    Turns,
+    TwoProcesses,
     attempt,
     removed,
 )
@@ -205,7 +205,7 @@ async def test_two_processes_carry_out_one_way_back() -> None:
     most = await requests_of_the_way_back()
     for first, second in product(range(1, most + 1), repeat=2):
         played = await WayBack.begun()
-        turns = Turns(first, second, _nothing)
+        turns = TwoProcesses(first, second, _nothing)
         await played.carry_out_twice(turns)
         played.judge()
         await played.again()

@@ -175,7 +175,7 @@ class Scene:
     def gate(self) -> Gate:
         return Gate(self.server.handler.transport(Actor(US, (MASTERS,))))
 
-    async def carry_out_twice(self, turns: Turns) -> None:
+    async def carry_out_twice(self, turns: TwoProcesses) -> None:
         """Carry the plan out by two processes that take turns."""
         one, two = self.gate(), self.gate()
         one.turn, two.turn = turns.turn_of_one, turns.turn_of_two
@@ -291,7 +291,7 @@ def removed(revision: Revision) -> list[Reference]:
     return [each for each in before if each.uid not in after and each.resource != "pods"]
 
 
-class Turns:
+class TwoProcesses:
     """Two processes take turns: the first makes ``first`` requests, then the other ``second``, then
     the first goes on to its end, and the other last."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from image.provenance import Source, make_statement
+from image.provenance import BuiltSource, make_statement
 
 
 def test_it_says_what_was_made_of_what(tmp_path: Path) -> None:
     lock = tmp_path / "some.lock"
     lock.write_text("name==1\n")
-    source = Source("c0ffee", 1_700_000_000, changed=True)
+    source = BuiltSource("c0ffee", 1_700_000_000, changed=True)
     statement = make_statement("claimctl:1", "sha256:abc", source, [lock])
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["subject"] == [{"name": "claimctl:1", "digest": {"sha256": "abc"}}]

@@ -6,14 +6,14 @@ import gzip
 
 from image.layers import make_layer
 from image.oci import Image, make_image
-from image.tree import Entry, Tree, make_file, make_link
+from image.tree import Tree, TreeEntry, make_file, make_link
 
 TREE: Tree = {
     "usr/bin/tool": make_file("#!/nothing\n", 0o755),
     "etc/name": make_file("claimctl\n"),
     "bin": make_link("usr/bin"),
-    "home/own": Entry(0o600, b"mine", owner=65532),
-    "tmp": Entry(0o1777),
+    "home/own": TreeEntry(0o600, b"mine", owner=65532),
+    "tmp": TreeEntry(0o1777),
 }
 
 

@@ -28,7 +28,7 @@ NAMELESS: dict[str, Any] = {"metadata": {"namespace": "ns", "name": 5}}
 
 
 @dataclass
-class Story:
+class CacheStory:
     """What an informer made of a script; lines as they would be read aloud."""
 
     server: WireServer
@@ -39,7 +39,7 @@ class Story:
 
     def play(
         self, seconds: float = 20.0, failing: bool = False, listed: Any = None, **options: Any
-    ) -> Story:
+    ) -> CacheStory:
         async def main() -> None:
             clock = LoopClock()
             client = Client(self.server, clock, self.recorder, rng=Random(1))
@@ -94,8 +94,8 @@ class Story:
         return [(each["object"], each["version"]) for each in self.lines if "object" in each]
 
 
-def story(*script: Reply, seconds: float = 20.0, **options: Any) -> Story:
-    return Story(WireServer(*script)).play(seconds, **options)
+def story(*script: Reply, seconds: float = 20.0, **options: Any) -> CacheStory:
+    return CacheStory(WireServer(*script)).play(seconds, **options)
 
 
 def test_one_object_that_cannot_be_read_ends_neither_list_nor_watch() -> None:
@@ -384,7 +384,9 @@ def test_a_handler_that_fails_takes_the_change_from_no_other() -> None:
 
 
 def test_a_handler_of_unreadable_objects_that_fails_ends_nothing() -> None:
-    told = Story(WireServer(listing(10, thing("bad", 1, **BAD), thing("a", 2)), stream(Wait())))
+    told = CacheStory(
+        WireServer(listing(10, thing("bad", 1, **BAD), thing("a", 2)), stream(Wait()))
+    )
 
     def fail(found: Unreadable, gone: bool) -> None:
         raise RuntimeError(f"a bug with {found.name}")
@@ -397,7 +399,9 @@ def test_a_handler_of_unreadable_objects_that_fails_ends_nothing() -> None:
 
 def test_a_bug_that_is_not_of_one_object_leads_to_a_list() -> None:
     failures = [RuntimeError("a bug")]
-    told = Story(WireServer(listing(10, thing("a", 1)), listing(20, thing("a", 1)), stream(Wait())))
+    told = CacheStory(
+        WireServer(listing(10, thing("a", 1)), listing(20, thing("a", 1)), stream(Wait()))
+    )
 
     def listed(before: str, version: str) -> None:
         if failures:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-class Server:
+class EmbeddedCore:
     """The core of an embedded cluster with no component at work, and a client of it."""
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class Server:
 
 @pytest.fixture
 @asynccontextmanager
-async def server() -> AsyncIterator[Server]:
-    yield Server()  # noqa: PT022 - it has to be made on the loop of the test
+async def server() -> AsyncIterator[EmbeddedCore]:
+    yield EmbeddedCore()  # noqa: PT022 - it has to be made on the loop of the test
 
 
-async def test_an_object_is_created_read_listed_changed_and_deleted(server: Server) -> None:
+async def test_an_object_is_created_read_listed_changed_and_deleted(server: EmbeddedCore) -> None:
     client = server.client
     made = await client.create(RESOURCECLAIMS, {"metadata": {"name": "c"}}, "ns")
     with pytest.raises(AlreadyExists):
@@ -80,18 +80,20 @@ async def test_an_object_is_created_read_listed_changed_and_deleted(server: Serv
         await client.get(RESOURCECLAIMS, "c", "ns")
 
 
-async def test_a_dry_run_answers_as_if_and_changes_nothing(server: Server) -> None:
+async def test_a_dry_run_answers_as_if_and_changes_nothing(server: EmbeddedCore) -> None:
     body = {"metadata": {"name": "c"}}
     await server.client.create(RESOURCECLAIMS, body, "ns", dry_run=True)
     assert (await server.client.list(RESOURCECLAIMS)).items == ()
 
 
-async def test_a_refusal_says_why(server: Server) -> None:
+async def test_a_refusal_says_why(server: EmbeddedCore) -> None:
     with pytest.raises(Invalid, match=r"^POST /apis/resource.k8s.io/.*: 422 Invalid: .*name"):
         await server.client.create(RESOURCECLAIMS, {"metadata": {"name": "A_B"}}, "ns")
 
 
-async def test_a_connection_that_breaks_without_a_socket_is_unreachable(server: Server) -> None:
+async def test_a_connection_that_breaks_without_a_socket_is_unreachable(
+    server: EmbeddedCore,
+) -> None:
     server.handler.fault = lambda point: Fault(drop=True)
     with pytest.raises(Unreachable, match="connection lost") as caught:
         await server.client.create(RESOURCECLAIMS, {"metadata": {"name": "c"}}, "ns")
@@ -99,7 +101,7 @@ async def test_a_connection_that_breaks_without_a_socket_is_unreachable(server: 
 
 
 async def followed(
-    server: Server, act: Callable[[], Awaitable[None]]
+    server: EmbeddedCore, act: Callable[[], Awaitable[None]]
 ) -> tuple[list[tuple[str, bool, bool]], Informer[ResourceClaim]]:
     """What an informer tells while ``act`` runs: name, whether it is there, whether by a list."""
     told: list[tuple[str, bool, bool]] = []
@@ -116,7 +118,7 @@ async def followed(
     return told, informer
 
 
-async def test_an_informer_follows_creation_change_and_deletion(server: Server) -> None:
+async def test_an_informer_follows_creation_change_and_deletion(server: EmbeddedCore) -> None:
     server.claim("a")
 
     async def act() -> None:
@@ -136,7 +138,7 @@ async def test_an_informer_follows_creation_change_and_deletion(server: Server) 
     assert [claim.metadata.name for claim in informer.items()] == ["b"]
 
 
-async def test_an_informer_lists_more_than_a_page(server: Server) -> None:
+async def test_an_informer_lists_more_than_a_page(server: EmbeddedCore) -> None:
     for number in range(1201):
         server.claim(f"c{number:04}")
 
@@ -148,7 +150,7 @@ async def test_an_informer_lists_more_than_a_page(server: Server) -> None:
 
 
 async def test_an_informer_comes_through_a_compaction_without_missing_anything(
-    server: Server,
+    server: EmbeddedCore,
 ) -> None:
     server.claim("a")
     server.claim("b")
@@ -194,7 +196,9 @@ def states(claims: Iterable[ResourceClaim]) -> list[tuple[str, str, str, dict[st
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_whatever_breaks_the_copy_ends_equal_to_the_server(server: Server, seed: int) -> None:
+async def test_whatever_breaks_the_copy_ends_equal_to_the_server(
+    server: EmbeddedCore, seed: int
+) -> None:
     rng = Random(seed)
     names = [f"c{number}" for number in range(8)]
     quiet = False
@@ -230,7 +234,7 @@ async def test_whatever_breaks_the_copy_ends_equal_to_the_server(server: Server,
     assert len(found.items) > 1
 
 
-async def test_two_candidates_hand_over_a_real_lease(server: Server) -> None:
+async def test_two_candidates_hand_over_a_real_lease(server: EmbeddedCore) -> None:
     settings = LeaderElectionSettings("l", "ns")
     led: list[str] = []
 
@@ -257,7 +261,7 @@ async def test_two_candidates_hand_over_a_real_lease(server: Server) -> None:
 
 
 async def test_events_pass_the_servers_checks_and_repeats_are_counted_in_one(
-    server: Server,
+    server: EmbeddedCore,
 ) -> None:
     recorder = EventRecorder(server.client, server.clock, "claimctl.io/controller", "pod-1")
     regarding = ObjectReference(kind="ResourceClaim", namespace="ns", name="c", uid="u")

@@ -43,7 +43,7 @@ def version(pod: Pod | None) -> str | None:
 
 
 @dataclass
-class Story:
+class InformerStory:
     """An informer over a scripted server for ``seconds``, and what it told."""
 
     server: WireServer
@@ -53,7 +53,7 @@ class Story:
     listings: list[str] = field(default_factory=list)
     recorder: Recorder = field(default_factory=Recorder)
 
-    def play(self, seconds: float = 120.0, begin: str = "", **options: Any) -> Story:
+    def play(self, seconds: float = 120.0, begin: str = "", **options: Any) -> InformerStory:
         async def main() -> None:
             clock = LoopClock()
             client = Client(self.server, clock, self.recorder, rng=Random(1))
@@ -96,8 +96,8 @@ class Story:
         ]
 
 
-def story(*script: Reply) -> Story:
-    return Story(WireServer(*script))
+def story(*script: Reply) -> InformerStory:
+    return InformerStory(WireServer(*script))
 
 
 def test_a_list_then_events_make_the_copy_and_tell_every_change_once() -> None:

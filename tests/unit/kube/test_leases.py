@@ -93,7 +93,7 @@ def _decode(body: bytes | None) -> dict[str, Any]:
 
 
 @dataclass
-class Candidate:
+class ElectedProcess:
     """One process: an election and the work it leads, with when that ran."""
 
     server: LeaseServer
@@ -136,7 +136,7 @@ async def stop(task: asyncio.Task[None]) -> None:
 
 async def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_at_once() -> None:
     server = LeaseServer()
-    a, b = Candidate(server, "a"), Candidate(server, "b")
+    a, b = ElectedProcess(server, "a"), ElectedProcess(server, "b")
     first = a.start()
     await asyncio.sleep(1)
     second = b.start()
@@ -155,9 +155,9 @@ async def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_
 
 async def test_a_standby_that_stops_leaves_the_lease_to_its_leader() -> None:
     server = LeaseServer()
-    leader = Candidate(server, "a").start()
+    leader = ElectedProcess(server, "a").start()
     await asyncio.sleep(1)
-    standby = Candidate(server, "b").start()
+    standby = ElectedProcess(server, "b").start()
     await asyncio.sleep(9)
     await stop(standby)
     assert server.holders == ["a"]
@@ -165,7 +165,7 @@ async def test_a_standby_that_stops_leaves_the_lease_to_its_leader() -> None:
 
 
 async def test_the_gauge_says_who_leads() -> None:
-    a = Candidate(LeaseServer(), "a")
+    a = ElectedProcess(LeaseServer(), "a")
     task = a.start()
     await asyncio.sleep(5)
     await stop(task)
@@ -174,7 +174,7 @@ async def test_the_gauge_says_who_leads() -> None:
 
 async def test_a_leader_that_died_is_followed_after_the_whole_lease_duration() -> None:
     server = LeaseServer()
-    b = Candidate(server, "b")
+    b = ElectedProcess(server, "b")
     stamp = "2026-01-02T03:04:05.000000Z"
     spec = {"holderIdentity": "dead", "acquireTime": stamp, "renewTime": stamp}
     server.put({**spec, "leaseDurationSeconds": 15})
@@ -187,7 +187,7 @@ async def test_a_leader_that_died_is_followed_after_the_whole_lease_duration() -
 @pytest.mark.parametrize("skew", [timedelta(hours=-3), timedelta(hours=3)])
 async def test_a_clock_that_is_wrong_by_hours_changes_nothing(skew: timedelta) -> None:
     server = LeaseServer()
-    a, b = Candidate(server, "a", skew=skew), Candidate(server, "b")
+    a, b = ElectedProcess(server, "a", skew=skew), ElectedProcess(server, "b")
     first = a.start()
     await asyncio.sleep(1)
     second = b.start()
@@ -198,7 +198,7 @@ async def test_a_clock_that_is_wrong_by_hours_changes_nothing(skew: timedelta) -
     assert b.led == []
 
 
-def lost_at(server: LeaseServer, fault: Callable[[str], Reply | None], a: Candidate) -> float:
+def lost_at(server: LeaseServer, fault: Callable[[str], Reply | None], a: ElectedProcess) -> float:
     """When the work of ``a`` ended, the fault having begun after 5 s."""
 
     async def main() -> float:
@@ -214,7 +214,7 @@ def lost_at(server: LeaseServer, fault: Callable[[str], Reply | None], a: Candid
 
 def test_without_a_server_the_work_has_ended_before_the_lease_expires() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a", stopping=3.0)
+    a = ElectedProcess(server, "a", stopping=3.0)
     lost_at(server, lambda method: Reply(before=[Unreachable("PATCH", "/", "reset")]), a)
     last_renewal = server.writes[-1][0]
     assert a.led == [(0.0, last_renewal + 13.0)]
@@ -223,14 +223,14 @@ def test_without_a_server_the_work_has_ended_before_the_lease_expires() -> None:
 
 def test_a_server_that_never_answers_is_no_better_than_none() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     lost_at(server, lambda method: silence(), a)
     assert a.led == [(0.0, server.writes[-1][0] + 10.0)]
 
 
 def test_a_lease_counts_from_before_the_request_that_renewed_it() -> None:
     server = LeaseServer(latency=3.0)
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     lost_at(server, lambda method: silence() if now() > 20 else None, a)
     sent_at = server.writes[-1][0] - 3.0
     assert [ended for _, ended in a.led] == [sent_at + 10.0]
@@ -238,7 +238,7 @@ def test_a_lease_counts_from_before_the_request_that_renewed_it() -> None:
 
 async def test_a_slow_server_is_good_enough() -> None:
     server = LeaseServer(latency=4.0)
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     task = a.start()
     await asyncio.sleep(300)
     assert not task.done()
@@ -248,7 +248,7 @@ async def test_a_slow_server_is_good_enough() -> None:
 
 def test_work_that_does_not_end_in_time_is_told_of_and_not_waited_for() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a", stopping=500.0)
+    a = ElectedProcess(server, "a", stopping=500.0)
     ended = lost_at(server, lambda method: silence(), a)
     assert ended == server.writes[-1][0] + 15.0
     assert a.led == []
@@ -256,7 +256,7 @@ def test_work_that_does_not_end_in_time_is_told_of_and_not_waited_for() -> None:
 
 async def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     task = a.start()
     await asyncio.sleep(5)
     assert server.lease is not None
@@ -269,7 +269,7 @@ async def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
 
 async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     task = a.start()
     await asyncio.sleep(5)
     server.lease = None
@@ -282,7 +282,7 @@ async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
 async def test_without_its_namespace_it_says_so_once_and_leads_when_there_is_one() -> None:
     server = LeaseServer(fault=lambda method: failure(404, "NotFound"))
     with capture_logs() as lines:
-        task = Candidate(server, "a").start()
+        task = ElectedProcess(server, "a").start()
         await asyncio.sleep(60)
         server.fault = lambda method: None
         await asyncio.sleep(60)
@@ -295,7 +295,7 @@ async def test_without_its_namespace_it_says_so_once_and_leads_when_there_is_one
 
 async def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
     server = LeaseServer()
-    a = Candidate(server, "a")
+    a = ElectedProcess(server, "a")
     lost: list[float] = []
 
     def lose_one(method: str) -> Reply | None:
@@ -317,7 +317,7 @@ async def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:
 
 async def test_when_both_create_the_lease_at_once_one_leads() -> None:
     server = LeaseServer(latency=1.0)
-    a, b = Candidate(server, "a"), Candidate(server, "b")
+    a, b = ElectedProcess(server, "a"), ElectedProcess(server, "b")
     tasks = [a.start(), b.start()]
     await asyncio.sleep(30)
     for task in reversed(tasks):
@@ -332,7 +332,7 @@ async def test_work_that_returns_ends_the_run_and_gives_the_lease_back() -> None
     async def briefly() -> None:
         await asyncio.sleep(7)
 
-    await Candidate(server, "a").start(briefly)
+    await ElectedProcess(server, "a").start(briefly)
     assert now() == 7.0
     assert server.holders == ["a", ""]
 
@@ -345,7 +345,7 @@ async def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
         raise ValueError("broken")
 
     with capture_logs() as lines, pytest.raises(ValueError, match="broken"):
-        await Candidate(server, "a").start(fail)
+        await ElectedProcess(server, "a").start(fail)
     assert server.holders == ["a", ""]
     assert [each["error"] for each in lines if each["log_level"] == "error"] == [
         "ValueError('broken')"
@@ -354,7 +354,7 @@ async def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
 
 async def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:
     server = LeaseServer()
-    a, b = Candidate(server, "a", stopping=40.0), Candidate(server, "b")
+    a, b = ElectedProcess(server, "a", stopping=40.0), ElectedProcess(server, "b")
     first = a.start()
     await asyncio.sleep(1)
     second = b.start()
@@ -399,7 +399,7 @@ async def test_only_the_next_process_of_a_container_takes_the_lease_from_a_dead_
 ) -> None:
     server = LeaseServer()
     killed(server, "host_uid-a_1")
-    task = Candidate(server, f"{container}2", container=container).start()
+    task = ElectedProcess(server, f"{container}2", container=container).start()
     await asyncio.sleep(5)
     assert (server.holders[-1] == f"{container}2") == at_once
     await asyncio.sleep(15)
@@ -410,7 +410,7 @@ async def test_only_the_next_process_of_a_container_takes_the_lease_from_a_dead_
 async def test_who_has_led_takes_the_lease_from_no_process_of_its_container() -> None:
     """That process came later: with two at once, each would take it from the other for ever."""
     server = LeaseServer()
-    candidate = Candidate(server, "host_uid_1", container="host_uid_")
+    candidate = ElectedProcess(server, "host_uid_1", container="host_uid_")
     election = candidate.election()
     task = asyncio.create_task(election.run(candidate.work))
     await asyncio.sleep(5)
@@ -432,7 +432,7 @@ async def test_a_last_write_of_the_dead_process_only_delays_its_successor() -> N
             killed(server, "host_uid_1")
 
     server.fault = arrives
-    task = Candidate(server, "host_uid_2", container="host_uid_").start()
+    task = ElectedProcess(server, "host_uid_2", container="host_uid_").start()
     await asyncio.sleep(5)
     assert server.holders == ["host_uid_1", "host_uid_2"]
     await stop(task)
@@ -441,7 +441,7 @@ async def test_a_last_write_of_the_dead_process_only_delays_its_successor() -> N
 async def test_a_lease_that_goes_back_ends_leader_and_standby() -> None:
     """etcd was restored from a backup. What each process knows belongs to a lost history."""
     server = LeaseServer()
-    leader, standby = Candidate(server, "a"), Candidate(server, "b")
+    leader, standby = ElectedProcess(server, "a"), ElectedProcess(server, "b")
     tasks = [leader.start(), standby.start()]
     await asyncio.sleep(60)
     backup = server.lease, server.version

@@ -24,7 +24,7 @@ Moment = tuple[float, int]
 """A time, and a number by which those of equal times are in order."""
 
 
-class Model(RuleBasedStateMachine):
+class QueueModel(RuleBasedStateMachine):
     """The invariants of the queue's docstring, kept in the plainest way: unordered lists. The first
     letter of a key is its tenant."""
 
@@ -118,7 +118,7 @@ class Model(RuleBasedStateMachine):
         assert self.queue.ready == sum(at <= self.now for at in times)
 
 
-TestModel = Model.TestCase
+TestModel = QueueModel.TestCase
 TestModel.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )

@@ -27,7 +27,7 @@ AVOIDANCES = [
 ]
 
 
-class Server:
+class MutatingServer:
     def __init__(self, version: tuple[int, int] = (1, 36)) -> None:
         options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=version)
         self._handler = api_server(options, LoopClock(EPOCH))
@@ -39,7 +39,7 @@ class Server:
         whole = b"".join([part async for part in found.body])
         return found.status, json.loads(whole)
 
-    async def installed(self) -> Server:
+    async def installed(self) -> MutatingServer:
         """With the CRDs, the policy, and a record."""
         for each in definitions():
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -78,7 +78,7 @@ def terms(pod: dict[str, Any]) -> Any:
 
 
 async def test_a_pod_without_affinity_gets_one() -> None:
-    pod = await (await Server().installed()).pod("avoids")
+    pod = await (await MutatingServer().installed()).pod("avoids")
     assert pod["spec"]["affinity"] == {
         "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": AWAY}]}}
     }
@@ -96,7 +96,7 @@ async def test_each_term_gets_the_nodes_and_an_empty_term_still_matches_nothing(
         ]
     }
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": given}, **preferred}}
-    pod = await (await Server().installed()).pod("avoids", affinity=affinity)
+    pod = await (await MutatingServer().installed()).pod("avoids", affinity=affinity)
     found = [{k: v for k, v in each.items() if v} for each in terms(pod)]
     assert found == [
         {"matchExpressions": wanted, "matchFields": AWAY},
@@ -116,25 +116,25 @@ async def test_each_term_gets_the_nodes_and_an_empty_term_still_matches_nothing(
 )
 async def test_a_braked_pod_waits(owner: str, given: list[str] | None, gates: list[str]) -> None:
     spec = {"schedulingGates": [{"name": each} for each in given]} if given else {}
-    pod = await (await Server().installed()).pod(owner, **spec)
+    pod = await (await MutatingServer().installed()).pod(owner, **spec)
     assert [each["name"] for each in pod["spec"]["schedulingGates"]] == gates
     assert ("affinity" in pod["spec"]) == (owner != "braked")
 
 
 @pytest.mark.parametrize("owner", ["", "someone-else"])
 async def test_other_pods_are_left_alone(owner: str) -> None:
-    pod = await (await Server().installed()).pod(owner)
+    pod = await (await MutatingServer().installed()).pod(owner)
     assert "affinity" not in pod["spec"]
     assert "annotations" not in pod["metadata"]
 
 
 async def test_a_pod_that_has_a_node_is_left_alone() -> None:
-    pod = await (await Server().installed()).pod("braked", nodeName="node-0")
+    pod = await (await MutatingServer().installed()).pod("braked", nodeName="node-0")
     assert "annotations" not in pod["metadata"]
 
 
 async def test_before_1_36_the_policy_is_not_served() -> None:
-    status, _ = await Server((1, 34)).sent("GET", f"{ADMISSION}/mutatingadmissionpolicies")
+    status, _ = await MutatingServer((1, 34)).sent("GET", f"{ADMISSION}/mutatingadmissionpolicies")
     assert status == 404
 
 
@@ -143,5 +143,7 @@ async def test_a_policy_that_needs_more_is_refused() -> None:
         "metadata": {"name": "other"},
         "spec": {"mutations": [{"patchType": "ApplyConfiguration"}]},
     }
-    status, answer = await Server().sent("POST", f"{ADMISSION}/mutatingadmissionpolicies", body)
+    status, answer = await MutatingServer().sent(
+        "POST", f"{ADMISSION}/mutatingadmissionpolicies", body
+    )
     assert (status, "is not emulated" in answer["message"]) == (403, True)

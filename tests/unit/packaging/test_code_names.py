@@ -1,11 +1,14 @@
-"""The names in the product's code: a class has a name of its own, and a value that of its kind."""
+"""The names in the code: a class has a name of its own, and a value that of its kind."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from claimctl.reservation.kinds.shipped import shipped_rules
 
@@ -14,6 +17,7 @@ FOLDERS = (ROOT / "claimctl", ROOT / "claimctl-reschedule" / "claimctl_reschedul
 FILES = {
     path: ast.parse(path.read_text()) for folder in FOLDERS for path in sorted(folder.rglob("*.py"))
 }
+_CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 ANYTHING = {"each", "found", "one", "told"}
 """Words that say nothing about what a value is."""
 
@@ -28,19 +32,42 @@ def names(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
+def classes(path: Path) -> set[str]:
+    """The names of the classes in a file."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+
+
 def test_no_name_says_nothing() -> None:
     empty = {str(path): ANYTHING & set(names(tree)) for path, tree in FILES.items()}
     assert {name: words for name, words in empty.items() if words} == {}
 
 
-def test_no_two_files_have_a_class_of_the_same_name() -> None:
-    places: dict[str, set[str]] = defaultdict(set)
-    for path, tree in FILES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].add(path.relative_to(ROOT).as_posix())
-    assert len(places) > 500
-    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+@pytest.mark.parametrize(
+    "folders",
+    [
+        pytest.param(("claimctl", "packaging", "labs", "bench", "tests"), id="claimctl"),
+        pytest.param(("claimctl", "claimctl-reschedule/claimctl_reschedule"), id="product"),
+        pytest.param(("claimctl-reschedule",), id="claimctl-reschedule"),
+        pytest.param(("claimctl-demo",), id="claimctl-demo"),
+        pytest.param(("kube-in-process",), id="kube-in-process"),
+    ],
+)
+def test_no_two_files_have_a_class_of_the_same_name(folders: tuple[str, ...]) -> None:
+    """Somebody who looks for a class finds one. Tests, labs and judges count, too."""
+    places: dict[str, set[Path]] = defaultdict(set)
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for name in _CLASS.findall(path.read_text()):
+            places[name].add(path)
+    assert len(places) > 30
+    # a text of a test may look like a class: only what is suspect is parsed
+    twins = {
+        name: real
+        for name, files in places.items()
+        if len(files) > 1
+        if len(real := {path for path in files if name in classes(path)}) > 1
+    }
+    assert twins == {}
 
 
 def test_no_decision_names_a_kind_of_workload() -> None:

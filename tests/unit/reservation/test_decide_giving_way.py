@@ -21,7 +21,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, held_status, lists, stage
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 NODE_1 = node("node-1")
 MINE = Taint(key="example.com/mine", value="yes", effect="NoSchedule")
@@ -37,7 +37,7 @@ def stuck(name: str, *tolerations: Toleration) -> Pod:
     return replace(made, spec=replace(made.spec, tolerations=tolerations))
 
 
-def held(*nodes: Node, **spec: Any) -> Stage:
+def held(*nodes: Node, **spec: Any) -> DecisionStage:
     """A claim that is held on node-0, with a pod for which the scheduler finds no node."""
     made = reservation(status=held_status(), **spec)
     on = stage(claim(WORKLOAD), ACTIVE, reserved=made)

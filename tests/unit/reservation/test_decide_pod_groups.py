@@ -24,7 +24,7 @@ from tests.support.builders import (
     tomb,
 )
 from tests.support.claim_cases import condition, held_status, lists
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
 IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train", pod_group="train")
@@ -41,11 +41,11 @@ def stage(
     *,
     reserved: ClaimReservation | None = None,
     recorded: bool = True,
-) -> Stage:
+) -> DecisionStage:
     status = held_status(dialect="podgroup", pod_group_name="train") if recorded else None
     made = reserved or reservation(status=status)
     held = {made.metadata.name: (made, workload)}
-    made_stage = Stage(on, held, rules=RULES, nodes={"node-0": node()})
+    made_stage = DecisionStage(on, held, rules=RULES, nodes={"node-0": node()})
     made_stage.groups = {"train": pod_group()}
     return made_stage
 
@@ -58,7 +58,7 @@ def test_the_hold_is_added_beside_the_group_and_no_pod_is_listed() -> None:
     assert condition(on, "Consistent") == ("True", "Consistent")
 
 
-def frozen(*listed: Reference) -> Stage:
+def frozen(*listed: Reference) -> DecisionStage:
     on = stage(claim(*listed), ACTIVE)
     on.frozen = True
     return on

@@ -44,7 +44,7 @@ from tests.support.claim_cases import (
     lists,
     stage,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 ASKED = {REALLOCATE_ANNOTATION: "uid-slice"}
 BEGUN = ReleaseProgress(
@@ -59,14 +59,14 @@ def asking(uid: str = "uid-slice", **changes: Any) -> ClaimReservation:
 
 def asked_for(
     *listed: Reference, reserved: ClaimReservation | None = None, rules: Rules = HOLD
-) -> Stage:
+) -> DecisionStage:
     """A held claim on an open node. Its devices are to be given up."""
     shared = rules is NATIVE
     held = claim(*listed or (WORKLOAD,), shared=shared, created_for=WORKLOAD if shared else None)
     return stage(held, ACTIVE, rules, reserved=reserved or asking())
 
 
-def message(on: Stage) -> str:
+def message(on: DecisionStage) -> str:
     conditions = on.reservations["train-slice"][0].status.conditions
     return next(each.message for each in conditions if each.type == "Released")
 

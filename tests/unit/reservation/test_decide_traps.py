@@ -37,7 +37,7 @@ from tests.support.claim_cases import (
     lists,
     stage,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 FOREIGN = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
 
@@ -264,7 +264,7 @@ NEVER = reservation(
 )
 
 
-def out_of_reach(*reserved: ClaimReservation, workload: WorkloadState) -> Stage:
+def out_of_reach(*reserved: ClaimReservation, workload: WorkloadState) -> DecisionStage:
     """Held for train, whose pod finds no node with the claim."""
     on = stage(claim(WORKLOAD), workload, reserved=reserved[0])
     for one in reserved[1:]:

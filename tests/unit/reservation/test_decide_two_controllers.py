@@ -24,7 +24,7 @@ from tests.support.builders import (
     deployment_ref,
     reservation,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 
 def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> None:
@@ -39,7 +39,9 @@ def test_the_record_of_an_intent_outlives_a_controller_that_started_later() -> N
         )
     )
     gone = WorkloadState(WorkloadPhase.ABSENT)
-    on = Stage(listed, {made.metadata.name: (made, gone)}, watched_since_before_allocation=False)
+    on = DecisionStage(
+        listed, {made.metadata.name: (made, gone)}, watched_since_before_allocation=False
+    )
     on.settle(seconds=5)
     told = [write.status for write in on.writes if isinstance(write, WriteStatus)]
     assert told
@@ -106,7 +108,7 @@ def test_times_that_another_clock_told_stay_as_they_are() -> None:
     for moment in (after(-86_400), after(86_400)):
         status = replace(RECORDED, idle_since=moment, last_consumer_time=moment)
         made = reservation(status=status)
-        on = Stage(claim(deployment_ref()), {made.metadata.name: (made, IDLE)})
+        on = DecisionStage(claim(deployment_ref()), {made.metadata.name: (made, IDLE)})
         told = on.decide().statuses[made.metadata.name]
         assert (told.idle_since, told.last_consumer_time) == (moment, moment)
 
@@ -147,7 +149,7 @@ def test_what_only_one_controller_waits_for_does_not_overwrite_what_another_has_
             force_deleted_pods=ghosts,
         )
     )
-    on = Stage(
+    on = DecisionStage(
         claim(deployment_ref()),
         {made.metadata.name: (made, WorkloadState(WorkloadPhase.ABSENT))},
         ghosts={each.uid: (each, 0.0) for each in ghosts},
@@ -172,7 +174,7 @@ def test_a_fence_on_record_stays_while_one_waits_for_what_only_it_knows() -> Non
     )
     made = reservation(status=replace(RECORDED, idle_since=None, release=begun))
     workload = WorkloadState(WorkloadPhase.ABSENT)
-    on = Stage(
+    on = DecisionStage(
         claim(shared=True, created_for=deployment_ref()),
         {made.metadata.name: (made, workload)},
         rules=Rules("native"),

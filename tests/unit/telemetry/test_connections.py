@@ -190,11 +190,11 @@ async def test_metrics_that_are_asked_for_without_end_are_made_once_in_a_while(
     monkeypatch.setattr(health, "_FRESH_SECONDS", 1e9)
     pages: list[str] = []
 
-    class Counting(Collector):
+    class CountingCollector(Collector):
         def collect(self) -> Iterator[Metric]:
             pages.append("page")
             return iter(())
 
-    async with HealthServer(Probes(metrics=Counting()), LOCAL) as server:
+    async with HealthServer(Probes(metrics=CountingCollector()), LOCAL) as server:
         assert [await ask(f"{server.url}/metrics") for _ in range(3)] == [200] * 3
     assert pages == ["page"]

@@ -136,7 +136,7 @@ def test_a_line_has_the_ids_of_the_span_in_which_it_was_logged() -> None:
     assert "trace_id" not in outside
 
 
-class Watch:
+class MovedClock:
     """A clock that a test moves."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ def lines_of(out: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_one_of_equal_warnings_is_logged_a_minute_and_says_how_many_were_not() -> None:
-    out, watch = io.StringIO(), Watch()
+    out, watch = io.StringIO(), MovedClock()
     configure(Format.JSON, stream=out, now=watch)
     log = structlog.get_logger("x")
     for _ in range(2):
@@ -171,7 +171,7 @@ def test_one_of_equal_warnings_is_logged_a_minute_and_says_how_many_were_not() -
 
 
 def test_equal_tracebacks_of_libraries_are_logged_once_a_minute() -> None:
-    out, watch = io.StringIO(), Watch()
+    out, watch = io.StringIO(), MovedClock()
     configure(Format.JSON, stream=out, now=watch)
     for number in range(1_000):
         try:
@@ -202,7 +202,7 @@ def test_equal_warnings_about_two_claims_are_two_lines() -> None:
 
 
 def test_the_lines_that_are_remembered_are_bounded() -> None:
-    repeated = Repeated(Watch())
+    repeated = Repeated(MovedClock())
     for number in range(5_000):
         assert repeated.left_out((f"line {number}",)) == 0
     assert repeated.left_out(("line 4999",)) is None

@@ -25,7 +25,7 @@ from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import Exporter, TelemetrySettings
 
 
-class Counting(IdGenerator):
+class CountingIds(IdGenerator):
     """Ids 1, 2, 3, so that runs repeat."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Counting(IdGenerator):
 
 
 @dataclass
-class Stage:
+class OtelStage:
     telemetry: OtelTelemetry
     exporter: InMemorySpanExporter
 
@@ -49,27 +49,27 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[OtelStage]:
     exporter = InMemorySpanExporter()
     ticks = itertools.count(1000, 1000)
     telemetry = OtelTelemetry(
         TelemetrySettings(),
         (SimpleSpanProcessor(exporter),),
         lambda: next(ticks),
-        Counting(),
+        CountingIds(),
     )
-    yield Stage(telemetry, exporter)
+    yield OtelStage(telemetry, exporter)
     assert telemetry.shutdown()
 
 
-def test_it_is_the_face_that_the_others_know(stage: Stage) -> None:
+def test_it_is_the_face_that_the_others_know(stage: OtelStage) -> None:
     telemetry: Telemetry = stage.telemetry
     with telemetry.span("reconcile"):
         pass
     assert list(stage.spans) == ["reconcile"]
 
 
-def test_spans_nest_and_their_times_and_ids_are_the_ones_handed_in(stage: Stage) -> None:
+def test_spans_nest_and_their_times_and_ids_are_the_ones_handed_in(stage: OtelStage) -> None:
     with stage.telemetry.span("outer", {"k8s.namespace.name": "ml"}) as span:
         span.set(claimctl__claim__verdict="keep")
         with stage.telemetry.span("PATCH", client=True):
@@ -93,7 +93,7 @@ def test_spans_nest_and_their_times_and_ids_are_the_ones_handed_in(stage: Stage)
 
 
 @pytest.mark.real_time(120)
-async def test_tasks_have_spans_of_their_own(stage: Stage) -> None:
+async def test_tasks_have_spans_of_their_own(stage: OtelStage) -> None:
     async def work(name: str, first: asyncio.Event, second: asyncio.Event) -> None:
         with stage.telemetry.span(name):
             first.set()
@@ -110,7 +110,7 @@ async def test_tasks_have_spans_of_their_own(stage: Stage) -> None:
         assert parent.span_id == context.span_id
 
 
-def test_an_exception_marks_the_span_and_goes_on(stage: Stage) -> None:
+def test_an_exception_marks_the_span_and_goes_on(stage: OtelStage) -> None:
     with pytest.raises(ValueError, match="no such claim"), stage.telemetry.span("reconcile"):
         raise ValueError("no such claim")
     span = stage.spans["reconcile"]
@@ -122,7 +122,7 @@ def test_an_exception_marks_the_span_and_goes_on(stage: Stage) -> None:
     assert [(event.name, event.timestamp) for event in span.events] == [("exception", 2000)]
 
 
-def test_being_cancelled_is_no_failure(stage: Stage) -> None:
+def test_being_cancelled_is_no_failure(stage: OtelStage) -> None:
     with pytest.raises(asyncio.CancelledError), stage.telemetry.span("reconcile"):
         raise asyncio.CancelledError
     span = stage.spans["reconcile"]

@@ -227,7 +227,7 @@ def test_only_chosen_nodes_are_balanced() -> None:
     assert notes(found(a=inside, b=outside)) == ["no node is under-used"]
 
 
-class Gpus(NoDevices):
+class FourGpus(NoDevices):
     """Four GPUs on each node with a name of g; a pod uses one."""
 
     def __init__(self, used: dict[str, int]) -> None:
@@ -244,7 +244,7 @@ class Gpus(NoDevices):
 def test_nodes_without_the_devices_that_the_thresholds_name_are_left_alone() -> None:
     wanted = LowNodeUtilization(thresholds={GPU: 25.0}, target_thresholds={GPU: 75.0})
     objects = observed(node("g1"), node("plain"), *filled("g1", 4))
-    found = plan_with(objects, policy(wanted), Gpus({"g1": 4}), PodsAlone())
+    found = plan_with(objects, policy(wanted), FourGpus({"g1": 4}), PodsAlone())
     assert (moves(found), notes(found)) == ({}, ["no node is under-used"])
 
 
@@ -252,6 +252,9 @@ def test_held_devices_count_as_used_and_empty_nodes_take_pods() -> None:
     wanted = LowNodeUtilization(thresholds={GPU: 25.0}, target_thresholds={GPU: 75.0})
     objects = observed(node("g1"), node("g2"), *filled("g1", 4))
     found = plan_with(
-        objects, policy(wanted, limits=RunLimits(total=1)), Gpus({"g1": 4, "g2": 0}), PodsAlone()
+        objects,
+        policy(wanted, limits=RunLimits(total=1)),
+        FourGpus({"g1": 4, "g2": 0}),
+        PodsAlone(),
     )
     assert moves(found) == {"g100": ("g1", "g2")}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from .trace import Event, Fields, Name, Trace
+from .trace import Fields, Name, Trace, TraceEvent
 
 RACES = (
     "in the process of being allocated",
@@ -61,7 +61,7 @@ def racing(trace: Trace) -> set[str]:
     }
 
 
-def histories(trace: Trace, events: Iterable[Event], *wanted: str) -> list[list[str]]:
+def histories(trace: Trace, events: Iterable[TraceEvent], *wanted: str) -> list[list[str]]:
     """The states that each object went through, repeats left out."""
     races = racing(trace)
     by_name: dict[Name, list[str]] = {}
@@ -98,7 +98,7 @@ def in_order(some: list[str], every: list[str]) -> bool:
     return all(event in rest for event in some)
 
 
-def removals(trace: Trace, events: Iterable[Event]) -> list[str]:
+def removals(trace: Trace, events: Iterable[TraceEvent]) -> list[str]:
     """In which order objects went."""
     return [
         f"{event.kind} {level(event.name)}"

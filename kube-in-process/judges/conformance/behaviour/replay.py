@@ -11,41 +11,28 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from .trace import Action, Event, Fields, Name, Trace
+from .trace import Fields, Name, Trace, TraceAction, TraceEvent
 from .watching import events
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 SETTLED = 0.3
 """Seconds without an action after which the cluster is compared as a whole."""
 
 _GENERATED = re.compile(r"<(?:gen|hash):\d+>")
 
 
-class LoopClock:
-    """The clock of the running loop."""
-
-    def now(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
 @dataclass
-class Replay:
+class TraceReplay:
     """What came of it. ``snapshots`` are the objects before each action that came after a rest."""
 
     trace: Trace
-    events: list[Event] = field(default_factory=list)
+    events: list[TraceEvent] = field(default_factory=list)
     snapshots: list[tuple[float, dict[Name, Fields]]] = field(default_factory=list)
     messages: list[tuple[str, str]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -65,8 +52,8 @@ def options(trace: Trace, **more: Any) -> ClusterOptions:
     )
 
 
-async def play(trace: Trace, **more: Any) -> Replay:
-    cluster = Cluster(options(trace, **more), LoopClock())
+async def play(trace: Trace, **more: Any) -> TraceReplay:
+    cluster = Cluster(options(trace, **more), LoopClock(EPOCH))
     cluster.pause("kubelet")
     await cluster.start()
     publish(cluster, "tpu", [f"dev-{index}" for index in range(8)])
@@ -109,9 +96,9 @@ class _Player:
         self._namespace = trace.actions[0].request["path"].split("/namespaces/")[1].split("/")[0]
         self._transport = cluster.transport()
         self._actual: dict[str, str] = {}
-        self._replay = Replay(trace)
+        self._replay = TraceReplay(trace)
 
-    async def play(self) -> Replay:
+    async def play(self) -> TraceReplay:
         self._cluster.admin.create("namespaces", {"metadata": {"name": self._namespace}})
         since = self._cluster.store.revision
         last = -SETTLED
@@ -152,7 +139,7 @@ class _Player:
 
     # Requests
 
-    async def _send(self, action: Action) -> None:
+    async def _send(self, action: TraceAction) -> None:
         request = action.request
         path = self._bound(request["path"], action)
         body = request.get("body")
@@ -171,7 +158,7 @@ class _Player:
         await response.close()
         assert response.status == action.status, (action.note, answer)
 
-    def _bound(self, text: str, action: Action) -> str:
+    def _bound(self, text: str, action: TraceAction) -> str:
         """Placeholders replaced by what they stand for here."""
         text = text.replace("<time>", (EPOCH + timedelta(seconds=action.at)).strftime(_TIME))
         text = re.sub(r"[\w.-]+-<[\w:<>-]+>", lambda found: self._name(found.group(), action), text)
@@ -184,7 +171,7 @@ class _Player:
             self._deployment_uid = deployments[0]["metadata"]["uid"]
         return str(self._deployment_uid)
 
-    def _name(self, wanted: str, action: Action) -> str:
+    def _name(self, wanted: str, action: TraceAction) -> str:
         """The pod that stands for ``wanted``; another one if that is not in its state now."""
         states = self._trace.before(action.at)
         state = _situation(states.get(("Pod", wanted), {}))

@@ -8,7 +8,7 @@ import pytest
 from kube_in_process.virtual import run
 
 from .comparing import flaps, histories, in_order, messages, removals, snapshot
-from .replay import Replay, play
+from .replay import TraceReplay, play
 from .trace import Trace, load, names
 
 SUMMARIES = ("B10", "B13")
@@ -18,7 +18,7 @@ TRACES = [name for name in names() if not name.startswith(SUMMARIES)]
 
 
 @cache
-def replayed(name: str) -> tuple[Trace, Replay]:
+def replayed(name: str) -> tuple[Trace, TraceReplay]:
     trace = load(name)
     return trace, run(play(trace))
 

@@ -6,12 +6,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from .replay import LoopClock, options, publish
+from .replay import options, publish
 from .trace import load
 
+CLOCK = LoopClock(EPOCH)
 STORMS = ["B10-conflict-storm", "B10-conflict-storm-v1.34"]
 
 
@@ -20,7 +22,7 @@ class Many:
 
     def __init__(self, name: str, *, storm: bool) -> None:
         self.trace = load(name)
-        self.cluster = Cluster(options(self.trace, conflict_storm=storm), LoopClock())
+        self.cluster = Cluster(options(self.trace, conflict_storm=storm), CLOCK)
         self.attempts: Counter[str] = Counter()
 
     async def start(self) -> None:
@@ -62,7 +64,7 @@ async def test_sixty_pods_on_one_claim_conflict_for_half_a_minute(name: str) -> 
     await many.start()
     elapsed = 0.0
     while many.bound() < 60:
-        await LoopClock().sleep(0.5)
+        await CLOCK.sleep(0.5)
         elapsed += 0.5
     await many.cluster.stop()
 
@@ -79,7 +81,7 @@ async def test_256_of_260_pods_are_listed_and_a_new_one_may_take_a_place_that_be
 ):
     many = Many("B13-more-than-256-pods", storm=False)
     await many.start()
-    await LoopClock().sleep(5)
+    await CLOCK.sleep(5)
     assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
     waiting = [pod for pod in many.pods() if not pod["spec"].get("nodeName")]
     theirs = many.trace.raw["podsThatWait"][0]["conditions"][0]
@@ -90,7 +92,7 @@ async def test_256_of_260_pods_are_listed_and_a_new_one_may_take_a_place_that_be
         assert (texts["reason"], texts["observedGeneration"]) == ("SchedulerError", 1)
     bound = next(pod for pod in many.pods() if pod["spec"].get("nodeName"))
     many.cluster.force_delete("default", bound["metadata"]["name"])
-    await LoopClock().sleep(40)
+    await CLOCK.sleep(40)
     assert (len(many.pods()), many.bound(), many.listed()) == (260, 256, 256)
     await many.cluster.stop()
 

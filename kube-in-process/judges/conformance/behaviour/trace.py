@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TraceEvent:
     """A watch event: ``fields`` are those of the trace, without time, kind, type, name and by."""
 
     at: float
@@ -34,7 +34,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TraceAction:
     at: float
     request: Fields
     status: int
@@ -45,8 +45,8 @@ class Action:
 class Trace:
     name: str
     version: tuple[int, int]
-    actions: tuple[Action, ...]
-    events: tuple[Event, ...]
+    actions: tuple[TraceAction, ...]
+    events: tuple[TraceEvent, ...]
     messages: tuple[tuple[str, str], ...]
     """Kubernetes Events: the object ('Pod/p1') and 'reason: message'."""
     raw: Fields
@@ -69,7 +69,7 @@ class Trace:
                 yield _state(ready)
 
 
-def _state(events: Iterable[Event]) -> dict[Name, Fields]:
+def _state(events: Iterable[TraceEvent]) -> dict[Name, Fields]:
     state: dict[Name, Fields] = {}
     for event in events:
         if event.type == "DELETED":
@@ -86,7 +86,7 @@ def load(name: str) -> Trace:
         name=name,
         version=(int(major), int(minor)),
         actions=tuple(
-            Action(action["t"], action["request"], action["status"], action["note"])
+            TraceAction(action["t"], action["request"], action["status"], action["note"])
             for action in raw["actions"]
         ),
         events=tuple(_event(event) for event in raw.get("events", ())),
@@ -98,10 +98,10 @@ def load(name: str) -> Trace:
     )
 
 
-def _event(raw: Fields) -> Event:
+def _event(raw: Fields) -> TraceEvent:
     skipped = ("t", "kind", "type", "name", "by")
     fields = {key: value for key, value in raw.items() if key not in skipped}
-    return Event(raw["t"], raw["kind"], raw["type"], raw["name"], fields)
+    return TraceEvent(raw["t"], raw["kind"], raw["type"], raw["name"], fields)
 
 
 def names() -> list[str]:

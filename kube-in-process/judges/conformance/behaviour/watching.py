@@ -7,7 +7,7 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from .trace import Event, Fields
+from .trace import Fields, TraceEvent
 
 KINDS = {
     "pods": "Pod",
@@ -22,12 +22,12 @@ REVISION = "deployment.kubernetes.io/revision"
 GENERATED = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "Pod")
 
 
-def events(history: Iterable[Revision], namespace: str) -> Iterator[Event]:
+def events(history: Iterable[Revision], namespace: str) -> Iterator[TraceEvent]:
     for revision in history:
         kind = KINDS.get(revision.plural)
         if kind is not None and revision.namespace == namespace:
             fields = shortened(kind, revision.object())
-            yield Event(revision.at, kind, revision.type, revision.name, fields)
+            yield TraceEvent(revision.at, kind, revision.type, revision.name, fields)
 
 
 def shortened(kind: str, obj: dict[str, Any]) -> Fields:

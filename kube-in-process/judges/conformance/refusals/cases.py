@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RefusedRequest:
     """A request, and the name under which its answer is recorded."""
 
     case: str
@@ -32,15 +32,15 @@ class Request:
 
 
 @lru_cache(maxsize=1)
-def requests() -> tuple[Request, ...]:
+def requests() -> tuple[RefusedRequest, ...]:
     """All requests, in the order of the file."""
     text = files(__package__).joinpath("cases.yaml").read_text(encoding="utf-8")
     return tuple(_request(each) for each in yaml.safe_load(text))
 
 
-def _request(each: Mapping[str, Any]) -> Request:
+def _request(each: Mapping[str, Any]) -> RefusedRequest:
     method, _, path = each["request"].partition(" ")
-    return Request(each["case"], method, path, each["body"])
+    return RefusedRequest(each["case"], method, path, each["body"])
 
 
 def recording_of(version: str) -> Path:

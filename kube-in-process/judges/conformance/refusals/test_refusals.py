@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from kube_in_process_tests.servers import server
 
-from judges.conformance.refusals.cases import Request, recorded, requests, shown
+from judges.conformance.refusals.cases import RefusedRequest, recorded, requests, shown
 
 
 @pytest.mark.parametrize("request_", requests(), ids=lambda each: each.case)
-async def test_an_answer_is_that_of_a_real_server(request_: Request) -> None:
+async def test_an_answer_is_that_of_a_real_server(request_: RefusedRequest) -> None:
     answer = await server().send(
         request_.method, request_.path, request_.body, dict(request_.headers)
     )

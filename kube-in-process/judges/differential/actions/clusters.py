@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
 from kube_in_process.components.kubelet.nodes import UNREACHABLE
 from kube_in_process.options import ClusterOptions, Preset, Timings
@@ -24,7 +25,6 @@ from kube_in_process.storage.store import Revision
 from judges.differential.actions.level import shortened
 
 Document = dict[str, Any]
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NODE_GRACE = 20.0
 """Seconds without a Lease renewal until a node counts as lost, on both clusters."""
 _BEAT_SECONDS = 6.5
@@ -474,19 +474,6 @@ async def answer(
 # The embedded cluster
 
 
-class LoopClock:
-    """The virtual clock of the running loop."""
-
-    def now(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
 TIMINGS = Timings(
     job_sync=1.0,
     garbage_collection=0.02,
@@ -556,11 +543,11 @@ async def embedded(
         devices_per_node=0,
         timings=TIMINGS,
     )
-    cluster = Cluster(options, LoopClock())
+    cluster = Cluster(options, LoopClock(EPOCH))
     cluster.pause("kubelet")
     await cluster.start()
     fleet = _fleet(version, namespace, nodes, devices)
-    log = Log(LoopClock().monotonic)
+    log = Log(LoopClock(EPOCH).monotonic)
     stage = EmbeddedStage(cluster, namespace, cluster.transport(), fleet, log)
     cluster.store.subscribe(stage.take)
     client = DocumentClient(stage.transport, "differential")

@@ -36,7 +36,7 @@ from judges.differential.actions.level import (
     shortened,
     whole,
 )
-from judges.differential.actions.play import Played, Segment
+from judges.differential.actions.play import PlayedStory, Segment
 
 Object = dict[str, Any]
 Name = tuple[str, str]
@@ -68,7 +68,7 @@ _LOOP = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StoryDifference:
     """One difference. ``kind`` has no values of the run; ``theirs`` is the real cluster's value."""
 
     step: int
@@ -80,19 +80,19 @@ class Difference:
         return f"{self.kind}\n      real:     {self.theirs}\n      embedded: {self.ours}"
 
 
-def differences(theirs: Played, ours: Played) -> list[Difference]:
+def differences(theirs: PlayedStory, ours: PlayedStory) -> list[StoryDifference]:
     """The differences of the first step that differs; later ones may follow from it.
 
     Kubernetes Events are compared if nothing else differs.
     """
     for failure in ours.failures:
-        return [Difference(0, "component fails", "", failure)]
+        return [StoryDifference(0, "component fails", "", failure)]
     for number, (real, emulated) in enumerate(zip(theirs.segments, ours.segments, strict=True), 1):
-        kinds = [Difference(number, kind, *both) for kind, *both in _segment(real, emulated)]
+        kinds = [StoryDifference(number, kind, *both) for kind, *both in _segment(real, emulated)]
         if kinds:
             return kinds
     last = len(theirs.segments)
-    return [Difference(last, kind, *both) for kind, *both in _messages(theirs, ours)]
+    return [StoryDifference(last, kind, *both) for kind, *both in _messages(theirs, ours)]
 
 
 Found = Iterator[tuple[str, str, str]]
@@ -687,7 +687,7 @@ def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
 # Events
 
 
-def _messages(theirs: Played, ours: Played) -> Found:
+def _messages(theirs: PlayedStory, ours: PlayedStory) -> Found:
     crowded = _crowded(theirs) | _crowded(ours)
     real, emulated = (
         [text for text in _told(played) if text.partition(" ")[0] not in crowded]
@@ -699,7 +699,7 @@ def _messages(theirs: Played, ours: Played) -> Found:
         yield f"event {event.partition(':')[0]} is too much", "", event
 
 
-def _crowded(played: Played) -> set[str]:
+def _crowded(played: PlayedStory) -> set[str]:
     """Kinds with too many Events about one object."""
     counts = Counter(
         (message["involvedObject"]["kind"], message["involvedObject"]["name"])
@@ -721,7 +721,7 @@ _UNSTEADY = (_COMBINED, "had untolerated taint", _GANG_COMES)
 """Unsteady Events: combined ones, ones between two writes to a node, ones of a too early cycle."""
 
 
-def _told(played: Played) -> dict[str, None]:
+def _told(played: PlayedStory) -> dict[str, None]:
     texts: dict[str, None] = {}
     early = {name for segment in played.segments for name in _early(segment)}
     for message in played.messages:

@@ -6,7 +6,7 @@ import asyncio
 
 from judges.differential.actions.runs import Session
 from judges.differential.actions.servers import real_servers
-from judges.differential.outcome import Finding, PartOutcome, Run
+from judges.differential.outcome import DifferentialFinding, PartOutcome, Run
 
 _SERVERS_SECONDS = 20.0
 """Seconds for starting and stopping the servers."""
@@ -35,7 +35,7 @@ def _outcome(session: Session) -> PartOutcome:
     outcome = PartOutcome("actions", "action sequences", compared=len(results))
     for result in results:
         for difference in result.differences:
-            outcome.note(Finding(f"actions: {difference.kind}", result.shown()))
+            outcome.note(DifferentialFinding(f"actions: {difference.kind}", result.shown()))
     unsteady = [str(result.number) for result in results if result.unsteady]
     if unsteady:
         texts = "did not always differ, since the real cluster did not always do the same"

@@ -86,7 +86,7 @@ class Segment:
 
 
 @dataclass
-class Played:
+class PlayedStory:
     """All events and answers of a story on one cluster."""
 
     segments: list[Segment] = field(default_factory=list)
@@ -111,9 +111,9 @@ class Player:
         self._generations = 0
         self._tainted: list[str] = []
         self._changed: dict[str, list[str]] = {undone: [] for undone in _UNDOES.values()}
-        self.played = Played()
+        self.played = PlayedStory()
 
-    async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
+    async def play(self, story: Story, *, to_the_end: bool = True) -> PlayedStory:
         """Play the story. Without ``to_the_end`` it ends early if controllers write for ever.
 
         The rest would be played beside 100 writes a second, which slow all other stories.

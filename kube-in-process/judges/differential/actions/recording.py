@@ -15,7 +15,7 @@ from typing import Any
 from judges.conformance.behaviour.trace import HERE
 from judges.differential.actions.clusters import Seen
 from judges.differential.actions.level import shortened
-from judges.differential.actions.play import Played, Segment
+from judges.differential.actions.play import PlayedStory, Segment
 from judges.differential.actions.story import Story, read
 
 Object = dict[str, Any]
@@ -59,7 +59,7 @@ def merged(old: Any, patch: Any) -> Any:
     return both
 
 
-def recorded(name: str, about: str, server: str, story: Story, played: Played) -> str:
+def recorded(name: str, about: str, server: str, story: Story, played: PlayedStory) -> str:
     """The text of the recording."""
     events: list[Object] = []
     known: dict[Name, Object] = {}
@@ -87,7 +87,7 @@ def recorded(name: str, about: str, server: str, story: Story, played: Played) -
     return _rows(json.loads(_placed(text)))
 
 
-def _event(seen: Seen, played: Played, known: dict[Name, Object]) -> Object:
+def _event(seen: Seen, played: PlayedStory, known: dict[Name, Object]) -> Object:
     key = (seen.kind, seen.name)
     new = _without_nulls(seen.object)
     change = merge_patch(known.get(key, {}), new)
@@ -165,7 +165,7 @@ def recordings() -> list[Path]:
     return sorted(HERE.glob("S-*.json"))
 
 
-def load(path: Path) -> tuple[tuple[int, int], Story, Played]:
+def load(path: Path) -> tuple[tuple[int, int], Story, PlayedStory]:
     """The version, the story, and how the real cluster played it."""
     raw = json.loads(path.read_text())
     major, minor = raw["server"].removeprefix("v").split(".")[:2]
@@ -173,8 +173,8 @@ def load(path: Path) -> tuple[tuple[int, int], Story, Played]:
     return (int(major), int(minor)), story, _played(raw)
 
 
-def _played(raw: Object) -> Played:
-    played = Played(messages=[_told(event) for event in raw["kubernetesEvents"]])
+def _played(raw: Object) -> PlayedStory:
+    played = PlayedStory(messages=[_told(event) for event in raw["kubernetesEvents"]])
     known: dict[Name, Object] = {}
     first = 0
     for step in raw["steps"]:

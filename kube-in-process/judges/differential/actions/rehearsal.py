@@ -18,8 +18,8 @@ from kube_in_process.virtual import run as run_virtually
 from judges.differential.actions.chance import by_chance
 from judges.differential.actions.classics import classic, classics_of
 from judges.differential.actions.clusters import embedded
-from judges.differential.actions.judge import Difference, differences
-from judges.differential.actions.play import Played, Player
+from judges.differential.actions.judge import StoryDifference, differences
+from judges.differential.actions.play import PlayedStory, Player
 from judges.differential.actions.story import Story
 
 Target = tuple[tuple[int, int], bool]
@@ -40,11 +40,11 @@ def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme:
     return by_chance(seed, number, version, groups, theme)
 
 
-def on_embedded(target: Target, story: Story, namespace: str) -> Played:
+def on_embedded(target: Target, story: Story, namespace: str) -> PlayedStory:
     """Play the story on an embedded cluster on a virtual clock."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
-    async def play() -> Played:
+    async def play() -> PlayedStory:
         stage = await embedded(*target, namespace, story.nodes, story.devices)
         try:
             played = await Player(stage, namespace).play(story)
@@ -73,7 +73,7 @@ def rehearsed(target: Target, number: int, story: Story) -> Rehearsal:
     return Rehearsal(number, story, played.ended - played.begun, pickle.dumps(played))
 
 
-def compared(target: Target, rehearsal: Rehearsal, theirs: Played) -> list[Difference]:
+def compared(target: Target, rehearsal: Rehearsal, theirs: PlayedStory) -> list[StoryDifference]:
     """The differences between the embedded and the real cluster, as far as the story was played."""
     played = len(theirs.segments)
     if played < len(rehearsal.told.steps):

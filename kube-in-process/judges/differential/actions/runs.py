@@ -16,8 +16,8 @@ from kube_in_process.real.transport import HttpTransport
 from kube_in_process.serving.kubeconfig import read_kubeconfig
 
 from judges.differential.actions.clusters import RealCluster
-from judges.differential.actions.judge import Difference
-from judges.differential.actions.play import Played, Player
+from judges.differential.actions.judge import StoryDifference
+from judges.differential.actions.play import PlayedStory, Player
 from judges.differential.actions.rehearsal import (
     Rehearsal,
     Rehearsals,
@@ -53,8 +53,8 @@ class Result:
 
     number: int
     told: Story
-    differences: list[Difference] = field(default_factory=list)
-    unsteady: list[Difference] = field(default_factory=list)
+    differences: list[StoryDifference] = field(default_factory=list)
+    unsteady: list[StoryDifference] = field(default_factory=list)
 
     def shown(self) -> str:
         lines = [f"story {self.number}: {self.told.shown()}"]
@@ -78,7 +78,7 @@ class Comparer:
         self._target = (real.version, real.pod_groups)
         self._serial = itertools.count()
 
-    async def on_real(self, story: Story, quiet: float = QUIET) -> Played:
+    async def on_real(self, story: Story, quiet: float = QUIET) -> PlayedStory:
         """Play a story; again if nodes were lost because the machine was too slow for their Leases.
 
         Raises:
@@ -94,7 +94,7 @@ class Comparer:
         """Whether the servers are overloaded."""
         return self._real.canary.longest() > _SLOW_CANARY
 
-    async def _on_real(self, story: Story, quiet: float) -> tuple[str, Played]:
+    async def _on_real(self, story: Story, quiet: float) -> tuple[str, PlayedStory]:
         namespace = f"s{next(self._serial)}"
         stage = await self._real.open(namespace, story.nodes, story.devices, quiet)
         try:
@@ -102,12 +102,12 @@ class Comparer:
         finally:
             await self._real.close(stage)
 
-    async def look(self, rehearsal: Rehearsal, quiet: float = QUIET) -> list[Difference]:
+    async def look(self, rehearsal: Rehearsal, quiet: float = QUIET) -> list[StoryDifference]:
         theirs = await self.on_real(rehearsal.told, quiet)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, compared, self._target, rehearsal, theirs)
 
-    async def again(self, rehearsal: Rehearsal, first: list[Difference]) -> Result:
+    async def again(self, rehearsal: Rehearsal, first: list[StoryDifference]) -> Result:
         """Play a story that differed again.
 
         If one more try goes as on the embedded cluster, the real cluster does not always do the
@@ -239,7 +239,7 @@ class Session:
         return story(self.seed, number, *self.target, theme=self.theme)
 
     async def _judge(
-        self, comparer: Comparer, rehearsal: Rehearsal, first: list[Difference], end: float
+        self, comparer: Comparer, rehearsal: Rehearsal, first: list[StoryDifference], end: float
     ) -> None:
         result = Result(rehearsal.number, rehearsal.told, first)
         if first and not self.once:

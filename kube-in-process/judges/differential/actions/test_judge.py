@@ -10,7 +10,7 @@ from judges.differential.actions.chance import THEMES, by_chance
 from judges.differential.actions.clusters import Seen
 from judges.differential.actions.judge import differences, turns
 from judges.differential.actions.level import level_message, level_text
-from judges.differential.actions.play import Played, Segment
+from judges.differential.actions.play import PlayedStory, Segment
 from judges.differential.actions.recording import merge_patch, merged
 from judges.differential.actions.rehearsal import on_embedded
 from judges.differential.actions.story import read
@@ -79,7 +79,7 @@ def _seen(kind: str, plain: str, obj: dict[str, Any], change: str = "MODIFIED") 
 
 
 def _found(theirs: list[Seen], ours: list[Seen]) -> list[str]:
-    both = (Played(segments=[Segment("", events=events)]) for events in (theirs, ours))
+    both = (PlayedStory(segments=[Segment("", events=events)]) for events in (theirs, ours))
     return [difference.kind for difference in differences(*both)]
 
 
@@ -122,7 +122,7 @@ def test_the_condition_of_a_budget_counts_at_rest_only() -> None:
     swinging = [budget("True"), budget("False"), budget("True")]
     assert _found([budget("True")], swinging) == []
     rests = [Segment("", rest={("PodDisruptionBudget", "pdb"): story.object}) for story in swinging]
-    both = (Played(segments=[rest]) for rest in rests[:2])
+    both = (PlayedStory(segments=[rest]) for rest in rests[:2])
     assert len(differences(*both)) == 1
 
 
@@ -165,8 +165,8 @@ def test_a_claim_may_be_generated_again_for_a_pod_that_has_ended(phase: str) -> 
     differs = 0 if phase == "Failed" else 1
     assert len(_found([pod, *remade], [pod])) == differs
     rest = {("ResourceClaim", "job-1-c"): remade[0].object}
-    stays = Played(segments=[Segment("", events=[pod, remade[0]], rest=rest)])
-    assert differences(stays, Played(segments=[Segment("", events=[pod])]))
+    stays = PlayedStory(segments=[Segment("", events=[pod, remade[0]], rest=rest)])
+    assert differences(stays, PlayedStory(segments=[Segment("", events=[pod])]))
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -191,8 +191,8 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
     theirs, ours = ([*order, claim()] for order in (early, at_once))
     assert bool(_found(theirs, ours)) is not gone
     event = {"reason": "FailedScheduling", "involvedObject": {"kind": "Pod", "name": "new"}}
-    real = Played(segments=[Segment("", events=theirs)], messages=[event])
-    assert bool(differences(real, Played(segments=[Segment("", events=ours)]))) is not gone
+    real = PlayedStory(segments=[Segment("", events=theirs)], messages=[event])
+    assert bool(differences(real, PlayedStory(segments=[Segment("", events=ours)]))) is not gone
 
 
 def test_a_pod_is_refused_in_any_order_while_other_pods_keep_its_claim() -> None:

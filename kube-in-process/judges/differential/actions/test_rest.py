@@ -16,7 +16,7 @@ from kube_in_process.seams import HttpResponse, Response
 
 from judges.differential.actions import clusters, rehearsal
 from judges.differential.actions.clusters import Canary, Log
-from judges.differential.actions.judge import Difference
+from judges.differential.actions.judge import StoryDifference
 from judges.differential.actions.play import Player
 from judges.differential.actions.rehearsal import AHEAD, Rehearsal, Rehearsals
 from judges.differential.actions.runs import Comparer
@@ -114,8 +114,8 @@ class _Tries(Comparer):
     def __init__(self, *tries: str) -> None:
         self._shown = iter(tries)
 
-    async def look(self, rehearsal: Rehearsal, quiet: float = 0.0) -> list[Difference]:
-        return [Difference(1, kind, "theirs", "ours") for kind in next(self._shown)]
+    async def look(self, rehearsal: Rehearsal, quiet: float = 0.0) -> list[StoryDifference]:
+        return [StoryDifference(1, kind, "theirs", "ours") for kind in next(self._shown)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ async def test_a_story_differs_if_no_try_goes_as_on_the_embedded_cluster(
     first, *more = tries
     comparer = _Tries(*more)
     rehearsal = Rehearsal(1, Story("", ()), 10.0, b"")
-    shown = [Difference(1, kind, "theirs", "ours") for kind in first]
+    shown = [StoryDifference(1, kind, "theirs", "ours") for kind in first]
     result = await comparer.again(rehearsal, shown)
     assert "".join(difference.kind for difference in result.differences) == differs
     assert bool(result.unsteady) is not bool(differs)

@@ -27,7 +27,7 @@ ORPHAN = "orphan"
 
 
 @dataclass(slots=True)
-class Node:
+class GraphNode:
     """One object in the graph."""
 
     plural: str
@@ -43,7 +43,7 @@ class GarbageCollector(Component[str]):
     user = "system:serviceaccount:kube-system:generic-garbage-collector"
 
     def __init__(self, context: Context) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, GraphNode] = {}
         self._dependents: dict[str, dict[str, None]] = {}
         super().__init__(context)
 
@@ -61,7 +61,7 @@ class GarbageCollector(Component[str]):
         node = self._nodes.get(uid(obj))
         if node is None:
             plural = f"{revision.plural}.{revision.group}" if revision.group else revision.plural
-            node = Node(plural, revision.namespace, revision.name, obj)
+            node = GraphNode(plural, revision.namespace, revision.name, obj)
             self._nodes[uid(obj)] = node
         began = _waits(obj) and (node.obj is obj or not _waits(node.obj))
         node.obj = obj
@@ -70,7 +70,7 @@ class GarbageCollector(Component[str]):
         if began:
             self._add(uid(obj))
 
-    def _connect(self, own: str, node: Node) -> None:
+    def _connect(self, own: str, node: GraphNode) -> None:
         wanted = {each["uid"]: each for each in owners(node.obj)}
         if wanted == node.owners and not deleting(node.obj):
             return
@@ -114,7 +114,7 @@ class GarbageCollector(Component[str]):
         if node.owners and not deleting(node.obj):
             self._collect(key, node)
 
-    def _finish(self, own: str, node: Node) -> None:
+    def _finish(self, own: str, node: GraphNode) -> None:
         """Handle an object that waits until its dependents are deleted or orphaned."""
         marks = finalizers(node.obj)
         dependents = [self._nodes[each] for each in self._dependents.get(own, ())]
@@ -130,7 +130,7 @@ class GarbageCollector(Component[str]):
             if not blocking:
                 self._unmark(node, FOREGROUND)
 
-    def _collect(self, own: str, node: Node) -> None:
+    def _collect(self, own: str, node: GraphNode) -> None:
         """Delete a dependent whose owners are all gone; else remove the owners that are gone."""
         gone = [each for each in node.owners if not self._exists(each, node)]
         if not gone:
@@ -141,7 +141,7 @@ class GarbageCollector(Component[str]):
         for each in gone:
             self._disown(node, each)
 
-    def _exists(self, owner: str, node: Node) -> bool:
+    def _exists(self, owner: str, node: GraphNode) -> bool:
         if owner in self._nodes:
             return True
         reference = node.owners[owner]
@@ -153,17 +153,17 @@ class GarbageCollector(Component[str]):
         found = self.api.find(kind.resource, space, reference["name"])
         return found is not None and uid(found) == owner
 
-    def _delete(self, node: Node, *, foreground: bool) -> None:
+    def _delete(self, node: GraphNode, *, foreground: bool) -> None:
         propagation = "Foreground" if foreground else "Background"
         options = DeleteOptions(uid(node.obj), propagation=propagation)
         with suppress(NotFound):
             self.api.delete(node.plural, node.namespace, node.name, options)
 
-    def _disown(self, node: Node, owner: str) -> None:
+    def _disown(self, node: GraphNode, owner: str) -> None:
         with suppress(NotFound):
             self.api.patch(node.plural, node.namespace, node.name, without_owner(node.obj, owner))
 
-    def _unmark(self, node: Node, finalizer: str) -> None:
+    def _unmark(self, node: GraphNode, finalizer: str) -> None:
         kept = without(finalizers(node.obj), finalizer)
         version = node.obj["metadata"]["resourceVersion"]
         patch = {"metadata": {"finalizers": kept or None, "resourceVersion": version}}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kube_in_process.components.fit import selects
-from kube_in_process.components.kubelet.sizes import Node, Sizes
+from kube_in_process.components.kubelet.sizes import AdmittedPods, Sizes
 from kube_in_process.components.objects import annotations_of, name, uid
 from kube_in_process.components.rooms import Asked, Room
 from kube_in_process.kinds.pod_requests import amounts
@@ -75,10 +75,12 @@ class Admission:
             asked = replace(Asked.of(pod), requests=sizes.counted(pod))
             self._rooms[self._nodes[uid(pod)]].put(asked)
 
-    def node(self, pods: Iterable[Object]) -> Node:
+    def node(self, pods: Iterable[Object]) -> AdmittedPods:
         """The admitted ones among these pods of a node, as a resize sees them."""
         known = [pod for pod in pods if self.admitted(pod)]
-        return Node({uid(pod): pod for pod in known}, {uid(pod): self.sizes(pod) for pod in known})
+        return AdmittedPods(
+            {uid(pod): pod for pod in known}, {uid(pod): self.sizes(pod) for pod in known}
+        )
 
 
 def injected(pod: Object, node: Object) -> Refusal | None:

@@ -23,7 +23,7 @@ from kube_in_process.components.kubelet.dra import (
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
     RETRY_SECONDS,
-    Answer,
+    ResizeAnswer,
     Sizes,
     Verdict,
     is_resized,
@@ -446,11 +446,11 @@ class Kubelet(Component[Task]):
         for pod in list(here.reverted()):
             self._status(pod, resize_reverted(pod))
         for verdict in here.retry(there):
-            if verdict.answer is Answer.ADMITTED:
+            if verdict.answer is ResizeAnswer.ADMITTED:
                 self._begin_resize(verdict.pod, here.sizes[uid(verdict.pod)])
             else:
                 self._report_waiting(verdict)
-                if verdict.answer is Answer.DEFERRED:
+                if verdict.answer is ResizeAnswer.DEFERRED:
                     self._waiting[plain].add(uid(verdict.pod))
         if self._has_waiting(plain):
             self.queue.add_after(("resizes", "", plain), RETRY_SECONDS)

@@ -71,7 +71,7 @@ def _plain(resources: Object) -> Mapping[str, Amounts]:
     return {key: amounts(resources.get(key)) for key in ("requests", "limits")}
 
 
-class Answer(StrEnum):
+class ResizeAnswer(StrEnum):
     ADMITTED = "Admitted"
     DEFERRED = "Deferred"
     INFEASIBLE = "Infeasible"
@@ -82,12 +82,12 @@ class Verdict:
     """What the kubelet says about the resize of a pod."""
 
     pod: Object
-    answer: Answer
+    answer: ResizeAnswer
     message: str = ""
 
 
 @dataclass(slots=True)
-class Node:
+class AdmittedPods:
     """The pods that a kubelet has admitted, by UID, and their sizes."""
 
     pods: dict[str, Object] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Node:
         """Look at all resizes that wait, in the kubelet's order; admit those that fit."""
         for pod in in_order(self._waiting(), self.sizes):
             verdict = self._judge(pod, allocatable)
-            if verdict.answer is Answer.ADMITTED:
+            if verdict.answer is ResizeAnswer.ADMITTED:
                 sizes = self.sizes[uid(pod)]
                 self.sizes[uid(pod)] = Sizes(resources_of(pod), sizes.actual)
             yield verdict
@@ -132,7 +132,7 @@ class Node:
                     f"Node didn't have enough capacity: {resource}, "
                     f"requested: {wanted[resource]}, capacity: {there}"
                 )
-                return Verdict(pod, Answer.INFEASIBLE, text)
+                return Verdict(pod, ResizeAnswer.INFEASIBLE, text)
         used = self.used(without=uid(pod))
         for resource, number in wanted.items():
             there = allocatable.get(resource, 0)
@@ -141,15 +141,15 @@ class Node:
                     f"Node didn't have enough resource: {resource}, requested: {number}, "
                     f"used: {used.get(resource, 0)}, capacity: {there}"
                 )
-                return Verdict(pod, Answer.DEFERRED, text)
-        return Verdict(pod, Answer.ADMITTED)
+                return Verdict(pod, ResizeAnswer.DEFERRED, text)
+        return Verdict(pod, ResizeAnswer.ADMITTED)
 
 
 def _infeasible(pod: Object) -> bool:
     """Whether the kubelet has found that this very resize can never be admitted."""
     found = condition(pod, PENDING) or {}
     current = found.get("observedGeneration") == pod["metadata"].get("generation")
-    return current and found.get("reason") == Answer.INFEASIBLE
+    return current and found.get("reason") == ResizeAnswer.INFEASIBLE
 
 
 def in_order(pods: Iterable[Object], sizes: Mapping[str, Sizes]) -> list[Object]:

@@ -45,7 +45,7 @@ POLL = 5.0
 """Seconds between two looks at the conditions that drivers report."""
 
 
-class Refused(Exception):
+class NotBound(Exception):
     """A pod could not be bound. The text is for its condition and its Event."""
 
 
@@ -136,7 +136,7 @@ class Binder:
         end = self._context.clock.monotonic() + BINDING_SECONDS
         while not self._are_ready(plan):
             if self._context.clock.monotonic() >= end:
-                raise Refused(_prebind(f"{TIMED_OUT}: context deadline exceeded"))
+                raise NotBound(_prebind(f"{TIMED_OUT}: context deadline exceeded"))
             yield POLL
 
     def _are_ready(self, plan: Plan) -> bool:
@@ -145,13 +145,13 @@ class Binder:
             space, plain = key_of(planned.seen)
             claim = self._claims.get(space, plain)
             if claim is None:
-                raise Refused(_prebind(f'could not find ResourceClaim "{space}/{plain}"'))
+                raise NotBound(_prebind(f'could not find ResourceClaim "{space}/{plain}"'))
             try:
                 ready = is_ready(claim)
             except BindingFailed as failed:
-                raise Refused(_prebind(str(failed))) from failed
+                raise NotBound(_prebind(str(failed))) from failed
             if not ready and is_late(claim, now):
-                raise Refused(_prebind(f"{TIMED_OUT}: claim={plain}"))
+                raise NotBound(_prebind(f"{TIMED_OUT}: claim={plain}"))
             if not ready:
                 return False
         return True
@@ -167,7 +167,7 @@ class Binder:
         def allocated(claim: Object) -> Object:
             if allocation_of(claim) is not None:
                 shown = "/".join(key_of(claim))
-                raise Refused(_prebind(f"claim {shown} got allocated elsewhere in the meantime"))
+                raise NotBound(_prebind(f"claim {shown} got allocated elsewhere in the meantime"))
             return reserved(claim, self._holder(claim, plan, planned), self._stamped(allocation))
 
         claim = self._current(planned)
@@ -188,7 +188,7 @@ class Binder:
         def listed(claim: Object) -> Object | None:
             if allocation_of(claim) is None:
                 shown = "/".join(key_of(claim))
-                raise Refused(_prebind(f"claim {shown} is not allocated anymore"))
+                raise NotBound(_prebind(f"claim {shown} is not allocated anymore"))
             found = holder(claim, plan.pod, planned.group, features)
             if found is None and planned.group is None and _listed(claim, plan.pod):
                 # bindClaim adds the pod without looking; the API server refuses a second entry
@@ -208,7 +208,7 @@ class Binder:
         claim = self._claims.get(*key_of(planned.seen))
         shown = "/".join(key_of(planned.seen))
         if claim is None or uid(claim) != uid(planned.seen) or deleting(claim):
-            raise Refused(_prebind(f"claim {shown} got deleted in the meantime"))
+            raise NotBound(_prebind(f"claim {shown} got deleted in the meantime"))
         return claim
 
     def _write(
@@ -238,7 +238,7 @@ class Binder:
                 return
             except StatusError as error:
                 if error.reason != "Conflict" or attempt == RETRIES - 1:
-                    raise Refused(_prebind(f"{what} {space}/{plain}: {error.message}")) from error
+                    raise NotBound(_prebind(f"{what} {space}/{plain}: {error.message}")) from error
             yield PAUSE
             claim = self._api.get("resourceclaims", space, plain)
 

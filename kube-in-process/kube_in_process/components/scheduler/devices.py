@@ -42,7 +42,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DeviceRequest:
     """One way to satisfy a request of a claim. ``request`` is 'name' or 'name/subrequest'."""
 
     claim: int
@@ -58,7 +58,7 @@ class Request:
         return bool(self.body.get("adminAccess"))
 
 
-Chosen = list[tuple[Request, Device]]
+Chosen = list[tuple[DeviceRequest, Device]]
 
 
 def devices_of(claim: Object) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class Inventory:
             return None
         return [_allocation(claim, index, chosen, node) for index, claim in enumerate(claims)]
 
-    def suits(self, request: Request, device: Device) -> bool:
+    def suits(self, request: DeviceRequest, device: Device) -> bool:
         device_class = self._classes.get("", request.body["deviceClassName"])
         if device_class is None:
             return False
@@ -194,7 +194,7 @@ class _Search:
                         return found
         return None
 
-    def _choices(self, request: Request, chosen: Chosen) -> Iterator[tuple[Device, ...]]:
+    def _choices(self, request: DeviceRequest, chosen: Chosen) -> Iterator[tuple[Device, ...]]:
         suitable = [each for each in self._devices if self._inventory.suits(request, each)]
         if request.admin:
             free = suitable
@@ -225,14 +225,14 @@ def _constraints(claim: Object) -> list[Object]:
     return list(_spec(claim).get("constraints") or ())
 
 
-def _slots(index: int, claim: Object) -> Iterator[list[Request]]:
+def _slots(index: int, claim: Object) -> Iterator[list[DeviceRequest]]:
     for request in _spec(claim).get("requests") or ():
         exactly = request.get("exactly")
         if exactly is not None:
-            yield [Request(index, request["name"], exactly)]
+            yield [DeviceRequest(index, request["name"], exactly)]
             continue
         yield [
-            Request(index, f"{request['name']}/{each['name']}", each)
+            DeviceRequest(index, f"{request['name']}/{each['name']}", each)
             for each in request.get("firstAvailable") or ()
         ]
 
@@ -266,7 +266,7 @@ def _allocation(claim: Object, index: int, chosen: Chosen, node: Object) -> Obje
     return allocation
 
 
-def _result(request: Request, device: Device) -> Object:
+def _result(request: DeviceRequest, device: Device) -> Object:
     driver, pool, plain = device.identity
     result: Object = {
         "request": request.request,

@@ -45,7 +45,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PreemptionOutcome:
     """``message`` says why nothing is preempted. ``keeps``: the pod keeps its nominated node."""
 
     candidate: Candidate | None = None
@@ -66,10 +66,10 @@ class Preemption:
     def asked(self) -> Asked:
         return self.filters.asked
 
-    def run(self) -> Outcome:
+    def run(self) -> PreemptionOutcome:
         why = self._not_eligible()
         if why:
-            return Outcome(message=why, keeps=True)
+            return PreemptionOutcome(message=why, keeps=True)
         candidates: list[Candidate] = []
         reasons: list[str] = []
         for node in self.filters.scene.nodes:
@@ -83,9 +83,9 @@ class Preemption:
             else:
                 reasons += found
         if candidates:
-            return Outcome(min(candidates, key=_cost))
+            return PreemptionOutcome(min(candidates, key=_cost))
         total = len(self.filters.scene.nodes)
-        return Outcome(message=f"0/{total} nodes are available: {summary(reasons)}.")
+        return PreemptionOutcome(message=f"0/{total} nodes are available: {summary(reasons)}.")
 
     def _not_eligible(self) -> str:
         pod = self.asked.pod

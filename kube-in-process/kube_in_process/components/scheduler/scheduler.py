@@ -30,7 +30,7 @@ from kube_in_process.components.pods import (
 )
 from kube_in_process.components.requests import is_sized, pod_requests
 from kube_in_process.components.rooms import priority
-from kube_in_process.components.scheduler.binding import REPORTER, Binder, Plan, Refused
+from kube_in_process.components.scheduler.binding import REPORTER, Binder, NotBound, Plan
 from kube_in_process.components.scheduler.evicting import Evictor
 from kube_in_process.components.scheduler.parking import (
     DEVICES,
@@ -256,7 +256,7 @@ class Scheduler(Component[Task]):
             pause = next(binding.steps)
         except StopIteration:
             self._finish(binding.plan)
-        except (Refused, StatusError, ConnectionLost) as error:
+        except (NotBound, StatusError, ConnectionLost) as error:
             self._give_up(binding.plan, error)
         else:
             if pause:

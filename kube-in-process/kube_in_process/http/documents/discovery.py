@@ -20,7 +20,7 @@ _READ_WRITE = ("get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DiscoveryAnswer:
     content_type: str
     body: dict[str, Any]
 
@@ -60,7 +60,7 @@ class Discovery:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
 
-    def get(self, path: str, accept: str) -> Answer | None:
+    def get(self, path: str, accept: str) -> DiscoveryAnswer | None:
         """The document of a discovery path, or None for any other path.
 
         Raises:
@@ -79,7 +79,7 @@ class Discovery:
             text = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}"
             raise StatusError(406, "NotAcceptable", text, {}) from None
 
-    def _document(self, parts: list[str], accept: str) -> Answer | None:
+    def _document(self, parts: list[str], accept: str) -> DiscoveryAnswer | None:
         if parts[0] not in ("api", "apis") or len(parts) > (2 if parts[0] == "api" else 3):
             return None
         if len(parts) == 1:
@@ -106,7 +106,7 @@ class Discovery:
     def _groups(self) -> list[str]:
         return [group for group in self._kinds.groups() if group]
 
-    def _root(self, root: str, accept: str) -> Answer:
+    def _root(self, root: str, accept: str) -> DiscoveryAnswer:
         form = _form(accept)
         if form == AGGREGATED:
             names = [""] if root == "api" else self._groups()
@@ -116,11 +116,11 @@ class Discovery:
                 "metadata": {},
                 "items": [self._aggregated(group) for group in names],
             }
-            return Answer(AGGREGATED, body)
+            return DiscoveryAnswer(AGGREGATED, body)
         if root == "api":
-            return Answer(form, self._core_versions())
+            return DiscoveryAnswer(form, self._core_versions())
         groups = [self._group(group) for group in self._groups()]
-        return Answer(form, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+        return DiscoveryAnswer(form, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
     def _core_versions(self) -> dict[str, Any]:
         address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}
@@ -137,7 +137,7 @@ class Discovery:
         ]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
-    def _resources(self, group: str, version: str, accept: str) -> Answer:
+    def _resources(self, group: str, version: str, accept: str) -> DiscoveryAnswer:
         if version not in self._kinds.versions(group):
             raise unknown_resource()
         body: dict[str, Any] = {"kind": "APIResourceList"}
@@ -236,12 +236,12 @@ def _aggregated_subresource(kind: Kind, name: str) -> dict[str, Any]:
     return {"subresource": name, "responseKind": response, "verbs": list(sub.verbs)}
 
 
-def _plain(accept: str, body: dict[str, Any]) -> Answer:
+def _plain(accept: str, body: dict[str, Any]) -> DiscoveryAnswer:
     """Paths below the roots have no aggregated form; Accept must allow another one."""
     rest = ",".join(entry for entry in accept.split(",") if "as=" not in entry)
     if accept and not rest:
         raise not_acceptable()
-    return Answer(_form(rest), body)
+    return DiscoveryAnswer(_form(rest), body)
 
 
 def _form(accept: str) -> str:

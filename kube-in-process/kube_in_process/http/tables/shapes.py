@@ -23,7 +23,7 @@ _INCLUDE_TEXT = "must be 'Metadata', 'Object', 'None', or empty"
 CustomColumns = Mapping[tuple[str, str, str], list[Object]]
 
 
-class View(Protocol):
+class ObjectShape(Protocol):
     """A shape for the objects of one answer (Table, PartialObjectMetadata).
 
     There is one per request, because the first event of a stream differs from the others.
@@ -55,7 +55,7 @@ class Tables:
 
     def view(
         self, accept: str, kind: Kind, version: str, query: Mapping[str, str], *, many: bool
-    ) -> View | None:
+    ) -> ObjectShape | None:
         """The view for an Accept header; None for plain objects.
 
         Raises:

@@ -10,7 +10,7 @@ from kube_in_process.errors import FieldError, Subject
 from kube_in_process.kinds.authorization import Attributes
 from kube_in_process.kinds.defaults.claims import default_claim_spec
 from kube_in_process.kinds.metadata import validate_only_template_metadata
-from kube_in_process.kinds.strategy import Context
+from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.betas import Converted
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.device_health import binding_errors
@@ -51,20 +51,20 @@ class ClaimStrategy(Converted):
         for device in status.get("devices") or []:
             device["conditions"] = device.get("conditions") or None
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         obj["status"] = {}
         _drop_gated(obj, {}, context.features)
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(new, old, context)
         _drop_gated(new, old, context.features)
         if context.subresource == "status":
             _drop_deallocated(new["status"], old["status"])
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec", context.features)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             return [*_permission(new, old, context), *validate_status(new, old, context.features)]
         shown = go_text(new["spec"], STRUCTS["claim_spec"])
@@ -92,7 +92,7 @@ def _device_of(entry: Object) -> tuple[str, ...]:
     return tuple(entry.get(key, "") for key in ("driver", "pool", "device", "shareID"))
 
 
-class TemplateStrategy(Converted):
+class ClaimTemplateStrategy(Converted):
     """A template's spec has a claim's metadata and spec. It is immutable."""
 
     path = ("spec", "spec", "devices", "requests")
@@ -104,12 +104,12 @@ class TemplateStrategy(Converted):
         if not features.api_reserved_for:
             spec["spec"].pop("reservedFor", None)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         meta = obj["spec"].get("metadata") or {}
         wrong = validate_only_template_metadata(meta, "spec.metadata")
         return [*wrong, *validate_claim_spec(obj["spec"]["spec"], "spec.spec", context.features)]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         wrong = self.validate(new, context)
         again = wrong if context.features.version < (1, 35) else []
         shown = _template_text(new["spec"])
@@ -369,7 +369,7 @@ def _result(result: Object, known: set[str], path: str, features: Features) -> l
     return [*found, *binding_errors(result, path)]
 
 
-def _permission(new: Object, old: Object, context: Context) -> list[FieldError]:
+def _permission(new: Object, old: Object, context: WriteContext) -> list[FieldError]:
     """From 1.36 on, a write to the status needs more permissions than resourceclaims/status."""
     if context.internal or not context.features.binding_permission:
         return []
@@ -383,7 +383,7 @@ def _permission(new: Object, old: Object, context: Context) -> list[FieldError]:
     return found
 
 
-def _binding_permission(context: Context, verb: str) -> list[FieldError]:
+def _binding_permission(context: WriteContext, verb: str) -> list[FieldError]:
     asked = Attributes(context.actor, verb, _GROUP, _VERSION, "resourceclaims", "binding")
     if context.authorizer.allowed(asked):
         return []
@@ -404,7 +404,7 @@ def _drivers(status: Object, before: Object) -> list[str]:
 
 
 def _driver_permission(
-    context: Context, claim: Object, drivers: list[str], verb: str
+    context: WriteContext, claim: Object, drivers: list[str], verb: str
 ) -> list[FieldError]:
     namespace = claim["metadata"]["namespace"]
     asked = f"arbitrary-node:{verb}"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults.workloads import default_conditions
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.store import encode
@@ -45,7 +45,7 @@ class ServiceStrategy(Strategy):
             port.setdefault("targetPort", port.get("port"))
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         if not spec.get("clusterIP") and spec["type"] != "ExternalName":
@@ -54,7 +54,7 @@ class ServiceStrategy(Strategy):
         if spec.get("clusterIP"):
             spec["clusterIPs"] = [spec["clusterIP"]]
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         if obj["spec"].get("ports") or obj["spec"].get("clusterIP") == "None":
             return []
         return [] if obj["spec"]["type"] == "ExternalName" else [errors.required("spec.ports")]
@@ -77,13 +77,13 @@ class NodeStrategy(Strategy):
         for key in _NODE_INFO:
             info.setdefault(key, "")
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         """Unlike other kinds, nodes may be created with their status."""
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
         addresses = new["status"].get("addresses") or []
         for index, address in enumerate(addresses):
@@ -91,7 +91,7 @@ class NodeStrategy(Strategy):
                 found.append(errors.duplicate(f"status.addresses[{index}]", address))
         return found
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         """A new node is not ready until the node lifecycle controller removes the taint."""
         taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
         taints = obj["spec"].get("taints") or []
@@ -130,7 +130,7 @@ def _pod_counts(status: Object) -> list[FieldError]:
 class RevisionStrategy(Strategy):
     """The data of a revision never changes."""
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if obj.get("data") is None:
             found.append(errors.required("data", "data is mandatory"))
@@ -141,7 +141,7 @@ class RevisionStrategy(Strategy):
             found.append(errors.invalid_value("revision", obj["revision"], text))
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = self.validate({**new, "data": old["data"]}, context)
         if encode(new.get("data")) != encode(old.get("data")):
             found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
@@ -160,7 +160,7 @@ class PriorityClassStrategy(Strategy):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         name = obj["metadata"].get("name") or ""
         if name.startswith("system-") and name not in _SYSTEM_CLASSES:
@@ -178,7 +178,7 @@ class PriorityClassStrategy(Strategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         return False
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if new["value"] != old["value"]:
             found.append(errors.forbidden_field("value", "may not be changed in an update."))

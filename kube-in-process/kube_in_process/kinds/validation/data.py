@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
@@ -42,7 +42,7 @@ def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[Fi
 
 
 class ConfigMapStrategy(Strategy):
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found = data_keys(obj, "data")
         for key in sorted(obj.get("binaryData") or {}):
             if key in (obj.get("data") or {}):
@@ -54,7 +54,7 @@ class ConfigMapStrategy(Strategy):
         # the server gives no field
         return [*found, errors.too_long("[]", _LARGEST)] if size > _LARGEST else found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         fixed = immutable_data(new, old, ("data", "binaryData"))
         return [*fixed, *self.validate(new, context)]
 
@@ -70,13 +70,13 @@ class SecretStrategy(Strategy):
         for key, text in texts.items():
             obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found = data_keys(obj, "data")
         if _decoded_size(obj, "data") > _LARGEST:
             found.append(errors.too_long("data", _LARGEST))
         return [*found, *_of_type(obj)]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         if new.get("type") != old.get("type"):
             text = "field is immutable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.metadata import timestamp
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.device_health import taint_errors
 from kube_in_process.kinds.validation.device_names import driver_name, pool_name
@@ -23,12 +23,12 @@ class TaintRuleStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         obj.setdefault("status", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = {}
         _date(obj["spec"]["taint"], context)
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         taint, before = new["spec"]["taint"], old["spec"]["taint"]
         if not context.subresource and not same(taint, before):
             if taint.get("timeAdded") == before.get("timeAdded"):
@@ -39,18 +39,18 @@ class TaintRuleStrategy(Strategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         return not same(new["spec"], old["spec"])
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = _selector(spec.get("deviceSelector") or {}, context.features)
         return [*found, *taint_errors(spec["taint"], "spec.taint")]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             return condition_errors(new["status"].get("conditions") or [], "status.conditions")
         return self.validate(new, context)
 
 
-def _date(taint: Object, context: Context) -> None:
+def _date(taint: Object, context: WriteContext) -> None:
     taint.setdefault("timeAdded", timestamp(context.clock.now()))
 
 

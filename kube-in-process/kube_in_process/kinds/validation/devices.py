@@ -10,7 +10,7 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.kinds.metadata import timestamp, validate_again
-from kube_in_process.kinds.strategy import Context
+from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.betas import Converted, flattened, unflattened
 from kube_in_process.kinds.validation.device_health import binding_errors, taint_errors
 from kube_in_process.kinds.validation.device_names import (
@@ -73,14 +73,14 @@ class ClassStrategy(Converted):
     revalidates = False
     name_check = staticmethod(names.long_name)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = selectors(spec.get("selectors") or [], "spec")
         for index, config in enumerate(spec.get("config") or []):
             found += opaque(config, f"spec.config[{index}]", context.features)
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = self.validate(new, context)
         repeated = any(each.path.endswith("cel.expression") for each in found)
         if context.features.version < (1, 36):
@@ -107,25 +107,25 @@ class SliceStrategy(Converted):
     def spec_changed(self, new: Object, old: Object) -> bool:
         return not same(new["spec"], old["spec"])
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         _prepare_devices(obj["spec"], context)
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         _prepare_devices(new["spec"], context)
         super().prepare_update(new, old, context)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return _slice(obj["spec"], None, context.features)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         return _slice(new["spec"], old["spec"], context.features)
 
-    def warn(self, obj: Object, context: Context) -> None:
+    def warn(self, obj: Object, context: WriteContext) -> None:
         driver = obj["spec"].get("driver", "")
         context.warnings.extend(driver_warnings(driver, "spec.driver", context.features))
 
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+    def warn_of_change(self, new: Object, old: Object, context: WriteContext) -> None:
         self.warn(new, context)
 
     def inward(self, obj: Object, kind: Kind, version: str) -> Object:
@@ -136,7 +136,7 @@ class SliceStrategy(Converted):
         return obj
 
 
-def _prepare_devices(spec: Object, context: Context) -> None:
+def _prepare_devices(spec: Object, context: WriteContext) -> None:
     """Set the time of taints of devices, and remove the fields of disabled gates."""
     for device in spec.get("devices") or ():
         if not context.features.device_taints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
@@ -65,12 +65,12 @@ class EventStrategy(Strategy):
                 obj[key] = {} if key == "source" else value
         obj.setdefault("involvedObject", {})
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         old_api = context.kind.group != NEW_GROUP
         found = _always(obj, old_api=old_api)
         return found if old_api else [*found, *_series(obj), *_strict(obj)]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         old_api = context.kind.group != NEW_GROUP
         found = _always(new, old_api=old_api)
         if old_api:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError, Subject
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
@@ -84,7 +84,7 @@ class PodGroupStrategy(Strategy):
             spec.pop("resourceClaims", None)
         obj.setdefault("status", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         obj["status"] = {}
         if not context.features.api_group_claims:
             obj["spec"].pop("resourceClaims", None)
@@ -96,7 +96,7 @@ class PodGroupStrategy(Strategy):
         """Return True: the first update of a group is stored even if it changes nothing."""
         return True
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         reference = (obj["spec"].get("podGroupTemplateRef") or {}).get("workload")
         if reference is None:
             return
@@ -113,14 +113,14 @@ class PodGroupStrategy(Strategy):
         if why:
             raise errors.forbidden(Subject(_GROUP, "podgroups", meta.get("name", "")), why)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         return [
             *_policy(spec, "spec.schedulingPolicy"),
             *_claims(spec.get("resourceClaims") or [], "spec.resourceClaims"),
         ]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             conditions = new["status"].get("conditions") or []
             return [*_claim_statuses(new), *condition_errors(conditions, "status.conditions")]
@@ -164,20 +164,20 @@ def _claim_statuses(group: Object) -> list[FieldError]:
     return found
 
 
-class WorkloadStrategy(Strategy):
+class SchedulingWorkloadStrategy(Strategy):
     revalidates = False
 
     def default(self, obj: Object, features: Features) -> None:
         for template in obj.setdefault("spec", {}).get("podGroupTemplates") or []:
             template.setdefault("schedulingConstraints", None)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         fixed = unchanged(new["spec"], old["spec"], ("controllerRef", "podGroupTemplates"))
         if not new["spec"].get("podGroupTemplates"):
             fixed.append(errors.required("spec.podGroupTemplates"))
         return fixed
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         templates = obj["spec"].get("podGroupTemplates") or []
         path = "spec.podGroupTemplates"
         found = _controller(obj["spec"].get("controllerRef"))

@@ -12,7 +12,7 @@ from kube_in_process.kinds.defaults.workloads import (
     default_job,
     default_template,
 )
-from kube_in_process.kinds.strategy import Context
+from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.job_specs import job_errors
 from kube_in_process.kinds.validation.label_selectors import label_selector
@@ -52,7 +52,7 @@ class JobStrategy(TemplateStrategy):
             # one map, as in Go, so that a create gives both the labels that it generates
             obj["metadata"]["labels"] = labels
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = {}
         if not obj["spec"]["manualSelector"]:
@@ -73,7 +73,7 @@ class JobStrategy(TemplateStrategy):
         obj["metadata"]["labels"] = dict(labels)
         return True
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = job_errors(spec, "spec")
         selector = spec.get("selector")
@@ -84,7 +84,7 @@ class JobStrategy(TemplateStrategy):
         found += mismatch(selector, spec["template"])
         return [*_hostname(obj), *found]
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             before = old.get("status") or {}
             return [*_status(new["status"], before), *_started(new, before, context.features)]
@@ -240,11 +240,11 @@ class CronJobStrategy(TemplateStrategy):
         default_template(template.setdefault("spec", {}))
         obj.setdefault("status", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = {}
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
         name = obj["metadata"].get("name") or ""

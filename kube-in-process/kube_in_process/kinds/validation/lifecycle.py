@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.groups import unchanged
 from kube_in_process.objects import Object
@@ -27,18 +27,18 @@ class EvictionStrategy(Strategy):
     def default(self, obj: Object, features: object) -> None:
         obj.setdefault("status", {})
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = {}
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = [] if spec["target"].get("pod") else [errors.required("spec.target.pod")]
         if context.kind.kind == "EvictionRequest" and spec["intent"] not in _INTENTS:
             found.append(errors.not_supported("spec.intent", spec["intent"], _INTENTS))
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             return condition_errors(new["status"].get("conditions") or [], "status.conditions")
         fixed = unchanged(new["spec"], old["spec"], self.immutable)

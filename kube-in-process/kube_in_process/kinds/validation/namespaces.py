@@ -9,7 +9,7 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError, Subject
 from kube_in_process.kinds.defaults.workloads import default_conditions
 from kube_in_process.kinds.emulation import pod_security_warnings
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
@@ -39,23 +39,23 @@ class NamespaceStrategy(Strategy):
             metadata.setdefault("labels", {})[_NAME_LABEL] = metadata["name"]
         default_conditions(obj.get("status") or {}, ("lastTransitionTime",))
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         context.warnings.extend(pod_security_warnings(obj["metadata"].get("labels") or {}))
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         obj["status"] = {"phase": "Active"}
         spec = obj.setdefault("spec", {})
         given = spec.get("finalizers") or []
         spec["finalizers"] = given if "kubernetes" in given else [*given, "kubernetes"]
         self.default(obj, context.features)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         for name in obj["spec"].get("finalizers") or []:
             found += _finalizer(name, "spec.finalizers")
         return found
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         labels = new["metadata"].get("labels") or {}
         if labels != old["metadata"].get("labels"):
             context.warnings.extend(pod_security_warnings(labels))
@@ -70,7 +70,7 @@ class NamespaceStrategy(Strategy):
         elif not new.get("spec", {}).get("finalizers"):
             new["spec"] = {}
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "finalize":
             found: list[FieldError] = []
             for index, name in enumerate(new["spec"].get("finalizers") or []):

@@ -11,7 +11,7 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError, StatusError, Subject
 from kube_in_process.kinds.defaults.pods import qos_class
 from kube_in_process.kinds.pod_requests import amounts, summed
-from kube_in_process.kinds.strategy import Context, restore
+from kube_in_process.kinds.strategy import WriteContext, restore
 from kube_in_process.kinds.validation.pod_specs import validate_pod_spec
 from kube_in_process.objects import Object
 from kube_in_process.storage.store import Address
@@ -64,7 +64,7 @@ def drop_unserved(new: Object, old: Object, version: tuple[int, int]) -> None:
         new["spec"].pop("resources", None)
 
 
-def validate_resize(new: Object, old: Object, context: Context) -> list[FieldError]:
+def validate_resize(new: Object, old: Object, context: WriteContext) -> list[FieldError]:
     """The errors of a change of sizes."""
     newer = context.features.version >= _MORE_SINCE
     if why := _never(old, newer=newer):
@@ -174,7 +174,7 @@ def _fixed(resources: Object) -> Object:
 # admission
 
 
-def admit_resize(new: Object, old: Object, context: Context) -> None:
+def admit_resize(new: Object, old: Object, context: WriteContext) -> None:
     """Ask the node of the pod, as admission plugins do from 1.36 on.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import ClassVar
 
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.text import names
 from kube_in_process.text.quantity import number
@@ -21,16 +21,16 @@ class TemplateStrategy(Strategy):
 
     pod_spec: ClassVar[tuple[str, ...]] = ("spec", "template", "spec")
 
-    def warn(self, obj: Object, context: Context) -> None:
+    def warn(self, obj: Object, context: WriteContext) -> None:
         if context.kind.plural in _NAMES_PODS:
             context.warnings.extend(_name_warnings(obj, "Pod names and hostnames"))
         self._warn_of_template(obj, context)
 
-    def warn_of_change(self, new: Object, old: Object, context: Context) -> None:
+    def warn_of_change(self, new: Object, old: Object, context: WriteContext) -> None:
         if new["metadata"].get("generation") != old["metadata"].get("generation"):
             self._warn_of_template(new, context)
 
-    def _warn_of_template(self, obj: Object, context: Context) -> None:
+    def _warn_of_template(self, obj: Object, context: WriteContext) -> None:
         spec = reduce(lambda found, key: found.get(key) or {}, self.pod_spec, obj)
         context.warnings.extend(spec_warnings(spec, ".".join(self.pod_spec)))
 

@@ -11,7 +11,7 @@ from kube_in_process.errors import FieldError, Subject
 from kube_in_process.kinds.builtin import RESIZE_SINCE
 from kube_in_process.kinds.defaults.pods import admit_tolerations, default_pod, qos_class
 from kube_in_process.kinds.metadata import timestamp
-from kube_in_process.kinds.strategy import Context, Strategy, restore
+from kube_in_process.kinds.strategy import Strategy, WriteContext, restore
 from kube_in_process.kinds.validation.pod_resize import (
     admit_resize,
     drop_unserved,
@@ -56,7 +56,7 @@ class PodStrategy(Strategy):
     def default(self, obj: Object, features: Features) -> None:
         default_pod(obj)
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         if context.features.version >= _GENERATION_SINCE:
             obj["metadata"]["generation"] = 1
         spec = obj["spec"]
@@ -72,7 +72,7 @@ class PodStrategy(Strategy):
             moment = timestamp(context.clock.now())
             obj["status"] = {"phase": "Pending", "conditions": [_gated(moment)], **obj["status"]}
 
-    def admit(self, obj: Object, context: Context) -> None:
+    def admit(self, obj: Object, context: WriteContext) -> None:
         spec = obj["spec"]
         admit_tolerations(spec)
         name = obj["metadata"].get("name", "")
@@ -81,7 +81,7 @@ class PodStrategy(Strategy):
             why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
             raise errors.forbidden(Subject("", "pods", name), why)
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         if context.subresource == "binding":
             return
         if context.subresource == "status":
@@ -105,17 +105,17 @@ class PodStrategy(Strategy):
         if context.features.version < _GENERATION_SINCE:
             new["metadata"].pop("generation", None)
 
-    def warn(self, obj: Object, context: Context) -> None:
+    def warn(self, obj: Object, context: WriteContext) -> None:
         context.warnings.extend(pod_warnings(obj))
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found = validate_pod_spec(obj["spec"], "spec")
         if obj["spec"].get("ephemeralContainers"):
             text = "cannot be set on create"
             found.append(errors.forbidden_field("spec.ephemeralContainers", text))
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             status = new["status"]
             claims = _claim_statuses(new, context.features)
@@ -137,7 +137,7 @@ class PodStrategy(Strategy):
         changed = [*_gates(new["spec"], old["spec"]), *_tolerated(new["spec"], old["spec"])]
         return [*found, *changed, *_frozen(new["spec"], old["spec"])]
 
-    def admit_update(self, new: Object, old: Object, context: Context) -> None:
+    def admit_update(self, new: Object, old: Object, context: WriteContext) -> None:
         if context.subresource == "resize":
             admit_resize(new, old, context)
 
@@ -167,7 +167,7 @@ def _gated(moment: str) -> Object:
     }
 
 
-def _admit_priority(spec: Object, name: str, context: Context) -> None:
+def _admit_priority(spec: Object, name: str, context: WriteContext) -> None:
     """Set the priority and preemption policy of the class, as the plugin Priority does."""
     class_name = spec.get("priorityClassName", "") or _usual_class(context)
     value, policy = _PRIORITIES.get(class_name, 0), "PreemptLowerPriority"
@@ -186,7 +186,7 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
     _agree(given, spec, "preemptionPolicy", policy, name)
 
 
-def _usual_class(context: Context) -> str:
+def _usual_class(context: WriteContext) -> str:
     """The name of the class that is the default of the cluster, or ''."""
     every = context.store.list("scheduling.k8s.io", "priorityclasses")
     usual = [each for each in every if each.get("globalDefault")]

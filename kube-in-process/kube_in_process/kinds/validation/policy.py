@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.label_selectors import label_selector
@@ -34,11 +34,11 @@ class BudgetStrategy(Strategy):
         for key in _COUNTERS:
             status.setdefault(key, 0)
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = dict.fromkeys(_COUNTERS, 0)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
         found = [
             *int_or_percent(spec.get("minAvailable"), "spec.minAvailable"),
@@ -57,7 +57,7 @@ class BudgetStrategy(Strategy):
             return [errors.invalid_text("spec", shown, text), *found]
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource != "status":
             return self.validate(new, context)
         conditions = condition_errors(new["status"].get("conditions") or [], "status.conditions")

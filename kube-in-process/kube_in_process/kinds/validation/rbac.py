@@ -5,7 +5,7 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.metadata import validate_again
-from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.label_selectors import label_selector
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
@@ -20,7 +20,7 @@ class RuledStrategy(Strategy):
 
     name_check = staticmethod(names.path_segment)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or []):
             found += _rule(rule, f"rules[{index}]", namespaced=context.kind.namespaced)
@@ -36,12 +36,12 @@ class RuledStrategy(Strategy):
                 found.append(errors.invalid_value(path, None, "invalid label selector."))
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         return _again(self, self.validate(new, context), new, context)
 
 
 def _again(
-    strategy: Strategy, found: list[FieldError], new: Object, context: Context
+    strategy: Strategy, found: list[FieldError], new: Object, context: WriteContext
 ) -> list[FieldError]:
     """Before 1.35, an update checks everything twice, also the metadata."""
     if context.features.version >= (1, 35):
@@ -86,14 +86,14 @@ class BindingStrategy(Strategy):
             if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
                 subject["apiGroup"] = GROUP
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         kinds = ("Role", "ClusterRole") if context.kind.namespaced else ("ClusterRole",)
         found = _role_reference(obj["roleRef"], kinds)
         for index, subject in enumerate(obj.get("subjects") or []):
             found += _subject(subject, f"subjects[{index}]", namespaced=context.kind.namespaced)
         return found
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         found = _again(self, self.validate(new, context), new, context)
         if new["roleRef"] != old["roleRef"]:
             shown = {

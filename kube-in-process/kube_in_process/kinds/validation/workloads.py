@@ -9,7 +9,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults import workloads as defaults
-from kube_in_process.kinds.strategy import Context
+from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.pod_warnings import TemplateStrategy
 from kube_in_process.kinds.validation.templates import not_negative, shown_selector
 from kube_in_process.kinds.validation.workload_specs import (
@@ -82,7 +82,7 @@ class WorkloadStrategy(TemplateStrategy):
             status.setdefault(key, 0)
         defaults.default_conditions(status, self.times)
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["status"] = dict.fromkeys(self.always, 0)
 
@@ -92,13 +92,13 @@ class WorkloadStrategy(TemplateStrategy):
         before, after = old["metadata"], new["metadata"]
         return self.annotations and before.get("annotations") != after.get("annotations")
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return self.spec_errors(obj["spec"], context.features)
 
     def spec_errors(self, spec: Object, features: Features) -> list[FieldError]:
         return self.rules(spec)
 
-    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+    def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             return status_errors(new["status"], self.counters, self.ready_name)
         if new["spec"] == old["spec"]:
@@ -130,7 +130,7 @@ class StatefulSetStrategy(WorkloadStrategy):
 
     name_check = staticmethod(names.label)
 
-    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         """The name of its service is optional; from 1.34 on it must be a DNS label at create."""
         name, found = obj["spec"].get("serviceName") or "", super().validate(obj, context)
         if name and context.features.version >= (1, 34):
@@ -159,11 +159,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         super().default(obj, features)
         obj["metadata"].setdefault("annotations", {}).setdefault(_GENERATION, "1")
 
-    def prepare_create(self, obj: Object, context: Context) -> None:
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
         obj["metadata"].setdefault("annotations", {})[_GENERATION] = "1"
 
-    def prepare_update(self, new: Object, old: Object, context: Context) -> None:
+    def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(new, old, context)
         if context.subresource == "status":
             return

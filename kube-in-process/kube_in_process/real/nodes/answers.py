@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS = 10.0
 Document = dict[str, Any]
 
 
-class Refusal(Exception):
+class DriverRefusal(Exception):
     """Why a claim cannot be prepared, before the driver's habits are asked.
 
     Attributes:
@@ -59,7 +59,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class NodeApi:
     """The API server, for the few requests of a driver."""
 
     url: str
@@ -100,9 +100,9 @@ class Api:
         try:
             status, found = self.request("GET", f"namespaces/{namespace}/resourceclaims/{name}")
         except OSError as error:
-            raise Refusal(f"the API server gives no answer: {error}") from None
+            raise DriverRefusal(f"the API server gives no answer: {error}") from None
         if status != 200 or found["metadata"]["uid"] != uid:
-            raise Refusal(f"{named} ({uid}) does not exist")
+            raise DriverRefusal(f"{named} ({uid}) does not exist")
         return dict(found)
 
 
@@ -116,7 +116,7 @@ class Answers:
     """
 
     name: str
-    api: Api
+    api: NodeApi
     habits: Path
     checkpoint: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -139,8 +139,8 @@ class Answers:
             claim = self.api.claim(namespace, name, uid)
             version = int(claim["metadata"]["resourceVersion"])
             if (claim.get("status") or {}).get("allocation") is None:
-                raise Refusal(f"claim {namespace}/{name} is not allocated", version)
-        except Refusal as refusal:
+                raise DriverRefusal(f"claim {namespace}/{name} is not allocated", version)
+        except DriverRefusal as refusal:
             return str(refusal), refusal.version, []
         habits = self.on(node)
         time.sleep(deciding.seconds(habits, PREPARE))
@@ -182,7 +182,7 @@ class Answers:
             claims = {}
             for uid, entry in known.items():
                 meta = entry.claim["metadata"]
-                with suppress(Refusal):
+                with suppress(DriverRefusal):
                     claims[uid] = self.api.claim(meta["namespace"], meta["name"], uid)
             kept = deciding.restarted(habits, known, claims)
             known.clear()

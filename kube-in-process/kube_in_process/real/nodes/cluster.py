@@ -16,7 +16,12 @@ from typing import Any
 from kube_in_process.real.nodes.containerd import Containerd, make_containerd
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.nodes.images import write_image
-from kube_in_process.real.nodes.kubelet import MONITOR_GRACE_SECONDS, Kubelet, make_kubelet, user
+from kube_in_process.real.nodes.kubelet import (
+    MONITOR_GRACE_SECONDS,
+    KubeletProcess,
+    make_kubelet,
+    user,
+)
 from kube_in_process.real.nodes.needs import KUBELET, Tools
 from kube_in_process.real.nodes.network import API_SERVICE, lead_to, node_address
 from kube_in_process.real.servers.plane import ControlPlane, Wanted
@@ -28,12 +33,12 @@ _LOOK_SECONDS = 0.2
 
 
 @dataclass(slots=True)
-class Node:
+class RealNode:
     """A node: its container runtime and its kubelet."""
 
     name: str
     containerd: Containerd
-    kubelet: Kubelet
+    kubelet: KubeletProcess
     boots: int = 0
     deaths: list[float] = field(default_factory=list)
     """When it lost power, in seconds since 1970."""
@@ -74,7 +79,7 @@ class NodeCluster:
     tools: Tools
     wanted: Wanted = field(default_factory=Wanted)
     count: int = 2
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[RealNode] = field(default_factory=list)
     _plane: ControlPlane | None = None
 
     @property
@@ -117,7 +122,7 @@ class NodeCluster:
             controller_manager_flags=(*self.wanted.controller_manager_flags, grace),
         )
 
-    def _node(self, number: int, name: str) -> Node:
+    def _node(self, number: int, name: str) -> RealNode:
         home = HOME / name
         home.mkdir()
         containerd = make_containerd(number, home, self.tools.plugins)
@@ -130,7 +135,7 @@ class NodeCluster:
             containerd.address,
             self.plane.features.gates,
         )
-        return Node(name, containerd, kubelet)
+        return RealNode(name, containerd, kubelet)
 
     def wait_until_ready(self) -> None:
         """Wait until every node reports that it is ready, and nothing keeps pods off it.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kube_in_process.real.nodes.images import IMAGE
 from kube_in_process.real.nodes.network import pod_subnet
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import CannotStart
 
 _READY_SECONDS = 30.0
@@ -45,7 +45,7 @@ class Containerd:
     number: int
     home: Path
     plugins: Path
-    server: Server
+    server: ServerProcess
 
     @property
     def address(self) -> str:
@@ -124,7 +124,7 @@ def make_containerd(number: int, home: Path, plugins: Path) -> Containerd:
     config = home / "containerd.toml"
     config.write_text(_CONFIG.format(home=home, image=IMAGE, plugins=plugins))
     log = home / "containerd.log"
-    server = Server("containerd", ("containerd", "--config", str(config)), log)
+    server = ServerProcess("containerd", ("containerd", "--config", str(config)), log)
     return Containerd(number, home, plugins, server)
 
 

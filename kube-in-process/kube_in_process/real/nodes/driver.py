@@ -27,7 +27,7 @@ import grpc
 
 from kube_in_process.habits import deciding
 from kube_in_process.habits.habit import PREPARE, UNPREPARE
-from kube_in_process.real.nodes.answers import Answers, Api, Node
+from kube_in_process.real.nodes.answers import Answers, Node, NodeApi
 from kube_in_process.real.nodes.messages import DRA, REGISTRATION, message
 
 SERVED = "v1.DRAPlugin"
@@ -35,7 +35,7 @@ _THREADS = 32
 _LOOK_SECONDS = 0.5
 
 
-class Driver:
+class NodeDriver:
     """The driver on all nodes."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ class Driver:
         ]
         files = {each: Path(settings[each]) for each in ("calls", "habits", "checkpoint")}
         self._answers = Answers(
-            self.name, Api(**settings["api"]), files["habits"], files["checkpoint"]
+            self.name, NodeApi(**settings["api"]), files["habits"], files["checkpoint"]
         )
         self._calls = files["calls"]
         self._servers: dict[str, grpc.Server] = {}
@@ -202,7 +202,7 @@ def _service(
 
 
 def main(settings: str) -> None:
-    driver = Driver(json.loads(Path(settings).read_text()))
+    driver = NodeDriver(json.loads(Path(settings).read_text()))
     driver.serve()
     threading.Thread(target=driver.keep_up, daemon=True).start()
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

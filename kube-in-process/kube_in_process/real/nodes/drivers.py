@@ -16,7 +16,7 @@ from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import Habit, NotPlayed, Stage
 from kube_in_process.habits.presence import Away
 from kube_in_process.real.servers.files import Files
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import CannotStart
 
 _READY_SECONDS = 30.0
@@ -39,7 +39,7 @@ class DriverProcess:
     roots: Mapping[str, Path]
     slices: Mapping[str, Mapping[str, Any]]
     home: Path
-    server: Server = field(init=False)
+    server: ServerProcess = field(init=False)
     habits: tuple[Habit, ...] = field(default=(), init=False)
     """What it does that a driver need not do; see ``take_up`` and ``drop``."""
 
@@ -69,7 +69,7 @@ class DriverProcess:
         calls.touch()
         _write(self.home / "habits", [])
         command = (sys.executable, "-m", "kube_in_process.real.nodes.driver", str(settings))
-        self.server = Server("driver", command, self.home / "driver.log")
+        self.server = ServerProcess("driver", command, self.home / "driver.log")
 
     def start(self) -> None:
         """Start it, and wait until its sockets are there.

@@ -10,7 +10,7 @@ from typing import Any
 
 from kube_in_process.real.nodes.enclosure import CGROUP
 from kube_in_process.real.nodes.network import node_address
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 
 _PORT = 10260
 _CONFIG = "kubelet.json"
@@ -21,12 +21,12 @@ MONITOR_GRACE_SECONDS = 12
 
 
 @dataclass(slots=True)
-class Kubelet:
+class KubeletProcess:
     """A kubelet with its files in ``home``."""
 
     name: str
     home: Path
-    server: Server
+    server: ServerProcess
 
     @property
     def root(self) -> Path:
@@ -64,7 +64,7 @@ def make_kubelet(
     kubeconfig: Path,
     runtime: str,
     gates: Mapping[str, bool],
-) -> Kubelet:
+) -> KubeletProcess:
     """Write the configuration of a kubelet.
 
     Args:
@@ -85,7 +85,7 @@ def make_kubelet(
         f"--boot-id-file={home / 'boot-id'}",
         f"--machine-id-file={home / 'machine-id'}",
     )
-    kubelet = Kubelet(name, home, Server("kubelet", command, home / "kubelet.log"))
+    kubelet = KubeletProcess(name, home, ServerProcess("kubelet", command, home / "kubelet.log"))
     kubelet.boot_anew(0)
     return kubelet
 

@@ -106,7 +106,7 @@ class _Entry(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class AuditedWrite:
     """One request that the API server carried out, or may have carried out.
 
     ``agent`` is the program that sent the request. ``uid`` is the UID of the object in the answer.
@@ -128,15 +128,15 @@ class AuditLog:
     """The writes in a growing audit log. ``read`` reads the new lines."""
 
     path: Path
-    _writes: defaultdict[tuple[Address, str], list[Write]] = field(
+    _writes: defaultdict[tuple[Address, str], list[AuditedWrite]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    _removals: defaultdict[tuple[Address, str], list[Write]] = field(
+    _removals: defaultdict[tuple[Address, str], list[AuditedWrite]] = field(
         default_factory=lambda: defaultdict(list)
     )
     """By address and UID: the writes that may have removed the object, if the answer to the write
     does not have the version of the deletion."""
-    _begun: dict[str, tuple[Address, Write, float]] = field(default_factory=dict)
+    _begun: dict[str, tuple[Address, AuditedWrite, float]] = field(default_factory=dict)
     """By audit ID: the requests that have begun and not ended, with the time of their start."""
     _offset: int = 0
 
@@ -166,7 +166,7 @@ class AuditLog:
     def _take(self, entry: _Entry) -> None:
         ref, answer = entry.object_ref, entry.response_object
         agent = entry.user_agent.partition("/")[0]
-        write = Write(entry.user.username, entry.verb, ref.subresource, agent)
+        write = AuditedWrite(entry.user.username, entry.verb, ref.subresource, agent)
         if entry.stage == _RECEIVED:
             address = (ref.resource, ref.namespace, ref.name)
             received = entry.request_received_timestamp
@@ -178,7 +178,7 @@ class AuditLog:
         address = (ref.resource, ref.namespace, ref.name or answer.metadata.name)
         self._note(address, replace(write, uid=answer.uid), answer, _asked_version(entry))
 
-    def _note(self, address: Address, write: Write, answer: _Answer, asked: str) -> None:
+    def _note(self, address: Address, write: AuditedWrite, answer: _Answer, asked: str) -> None:
         version = answer.metadata.resource_version
         if write.verb != "delete" and answer.goes:
             self._removals[address, write.uid].append(write)
@@ -191,7 +191,7 @@ class AuditLog:
         elif not asked:
             self._writes[address, version].append(write)
 
-    def writer(self, address: Address, version: str) -> Write | None:
+    def writer(self, address: Address, version: str) -> AuditedWrite | None:
         """The write that made this version, or None.
 
         Several answers may have the same version, because the answer to a write that changes
@@ -201,7 +201,7 @@ class AuditLog:
         found = self._writes.get((address, version))
         return found[0] if found else None
 
-    def remover(self, address: Address, version: str, uid: str) -> Write | None:
+    def remover(self, address: Address, version: str, uid: str) -> AuditedWrite | None:
         """The write that removed an object, or None.
 
         This is a DELETE, or the write that removed the last finalizer of an object that was being
@@ -215,7 +215,7 @@ class AuditLog:
         removals = self._removals.get((address, uid), [])
         return next(iter((*deletes, *removals)), None)
 
-    def lost(self, address: Address, at: float) -> list[Write]:
+    def lost(self, address: Address, at: float) -> list[AuditedWrite]:
         """The requests about an object that were under way and have no end in the log.
 
         Args:
@@ -231,7 +231,7 @@ class AuditLog:
         ]
 
 
-def _deletes(write: Write) -> bool:
+def _deletes(write: AuditedWrite) -> bool:
     return write.verb == "delete"
 
 

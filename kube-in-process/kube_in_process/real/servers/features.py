@@ -9,11 +9,11 @@ from kube_in_process.real.servers.programs import CannotStart
 _GROUPS_SINCE = _TAINT_RULES_SINCE = (1, 36)
 _TAINT_RULES = "DRADeviceTaintRules"
 FEATURE_FLAGS = ("--feature-gates=", "--runtime-config=")
-"""The beginnings of all flags that ``Features`` gives."""
+"""The beginnings of all flags that ``ServerFeatures`` gives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class ServerFeatures:
     """Feature gates for all programs, and API versions that the API server does not serve by
     default."""
 
@@ -38,7 +38,7 @@ class Features:
 
 def features_of(
     version: tuple[int, int], *, pod_groups: bool = False, taint_rules: bool = False
-) -> Features:
+) -> ServerFeatures:
     """The features to switch on for a Kubernetes version.
 
     DRA is on by default from 1.34. Beta APIs are off by default in every version. PodGroups for
@@ -67,7 +67,7 @@ def features_of(
     if taint_rules and version >= _TAINT_RULES_SINCE:
         gates[_TAINT_RULES] = True
         served = (*served, "resource.k8s.io/v1beta2")
-    return Features(gates, served)
+    return ServerFeatures(gates, served)
 
 
 def resource_api(version: tuple[int, int]) -> str:

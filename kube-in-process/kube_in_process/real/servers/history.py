@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 
 from kube_in_process.real.client import Document, lines
-from kube_in_process.real.servers.audit import AUDITED, AuditLog, Write
+from kube_in_process.real.servers.audit import AUDITED, AuditedWrite, AuditLog
 from kube_in_process.storage.store import Revision, decode, encode
 
 Listener = Callable[[Revision], None]
@@ -134,7 +134,7 @@ class History:
             ]
             for change in restoring(self._now, restored, self._received + 1):
                 self._received = change.number
-                self._emit(change, Write(RESTORE, "update"))
+                self._emit(change, AuditedWrite(RESTORE, "update"))
             self._ahead = self._received - revision
 
     async def _stored(self, revision: int) -> list[Mapping[str, Any]]:
@@ -205,7 +205,7 @@ class History:
             self._waiting.popleft()
             self._emit(revision, write or self._guess(revision))
 
-    def _emit(self, revision: Revision, write: Write) -> None:
+    def _emit(self, revision: Revision, write: AuditedWrite) -> None:
         known = replace(revision, actor=write.user, verb=write.verb, subresource=write.subresource)
         self.revisions.append(known)
         if known.type == "DELETED":
@@ -215,7 +215,7 @@ class History:
         for listener in self._listeners:
             listener(known)
 
-    def _author(self, revision: Revision) -> Write | None:
+    def _author(self, revision: Revision) -> AuditedWrite | None:
         if self.audit is None:
             return None
         address, version = _address(revision), str(revision.number - self._ahead)
@@ -224,7 +224,7 @@ class History:
         uid = str(decode(revision.data)["metadata"].get("uid", ""))
         return self.audit.remover(address, version, uid)
 
-    def _guess(self, revision: Revision) -> Write:
+    def _guess(self, revision: Revision) -> AuditedWrite:
         """Guess the writer of a revision that the audit log does not explain.
 
         If all requests that the API server was killed in are of one user, it is that user. If they
@@ -240,13 +240,13 @@ class History:
             return lost[0]
         return found
 
-    def _by_manager(self, revision: Revision, users: Mapping[str, str]) -> Write:
+    def _by_manager(self, revision: Revision, users: Mapping[str, str]) -> AuditedWrite:
         """The user of the field manager that wrote last. A removal leaves no managed field."""
         entries = revision.object()["metadata"].get("managedFields") or ()
         latest: Document = max(entries, key=lambda entry: str(entry.get("time", "")), default={})
         manager = str(latest.get("manager", ""))
         verb = {"ADDED": "create", "DELETED": "delete"}.get(revision.type, "update")
-        return Write(users.get(manager, manager), verb, str(latest.get("subresource", "")))
+        return AuditedWrite(users.get(manager, manager), verb, str(latest.get("subresource", "")))
 
 
 _PREFIX, _MARK = "/registry/", "/claimctl-history"

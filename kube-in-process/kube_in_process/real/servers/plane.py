@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.real.servers.audit import AuditLog, policy
-from kube_in_process.real.servers.features import FEATURE_FLAGS, Features, features_of
+from kube_in_process.real.servers.features import FEATURE_FLAGS, ServerFeatures, features_of
 from kube_in_process.real.servers.files import (
     ADMIN_USER,
     AUTHORITY,
@@ -32,7 +32,7 @@ from kube_in_process.real.servers.files import (
     make_files,
 )
 from kube_in_process.real.servers.history import History
-from kube_in_process.real.servers.process import Server, free_port
+from kube_in_process.real.servers.process import ServerProcess, free_port
 from kube_in_process.real.servers.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -82,7 +82,7 @@ class ControlPlane:
     programs: Programs
     directory: Path
     wanted: Wanted = field(default_factory=Wanted)
-    servers: dict[str, Server] = field(default_factory=dict)
+    servers: dict[str, ServerProcess] = field(default_factory=dict)
     port: int = 0
     """The port of the API server."""
     storage_url: str = ""
@@ -96,10 +96,10 @@ class ControlPlane:
         return self._files
 
     @property
-    def features(self) -> Features:
+    def features(self) -> ServerFeatures:
         return self._features(self.wanted.pod_groups)
 
-    def _features(self, pod_groups: bool) -> Features:
+    def _features(self, pod_groups: bool) -> ServerFeatures:
         version, rules = self.programs.version, self.wanted.taint_rules
         return features_of(version, pod_groups=pod_groups, taint_rules=rules)
 
@@ -258,7 +258,7 @@ class ControlPlane:
                 raise CannotStart(f"{API_SERVER} is not ready after {READY_SECONDS:g} s: {reason}")
             time.sleep(_LOOK_SECONDS)
 
-    def _check_survival(self, servers: Sequence[Server]) -> None:
+    def _check_survival(self, servers: Sequence[ServerProcess]) -> None:
         """Wait a moment and check that the servers still run.
 
         These servers have no endpoint to ask. With a wrong flag they end at once.
@@ -320,7 +320,7 @@ class ControlPlane:
 
     def _add(self, program: str, flags: tuple[str, ...]) -> None:
         command = (self.programs.path(program), *flags)
-        self.servers[program] = Server(program, command, self.directory / f"{program}.log")
+        self.servers[program] = ServerProcess(program, command, self.directory / f"{program}.log")
 
     def _etcd_flags(self) -> tuple[str, ...]:
         clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))

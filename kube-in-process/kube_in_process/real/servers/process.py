@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 @dataclass(slots=True)
-class Server:
+class ServerProcess:
     """A program with its arguments. It can be started again after it has ended."""
 
     name: str

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from kube_in_process.components.kubelet.sizes import (
     PENDING,
-    Answer,
-    Node,
+    AdmittedPods,
+    ResizeAnswer,
     Sizes,
     Verdict,
     is_resized,
@@ -92,13 +92,13 @@ class Resizer:
             if each.sizes is not None and (each.runs or not each.leaving)
         }
         pods = {key: each.pod for key, each in workers.items()}
-        here = Node(pods, {key: _sizes(each) for key, each in workers.items()})
+        here = AdmittedPods(pods, {key: _sizes(each) for key, each in workers.items()})
         for pod in list(here.reverted()):
             await workers[uid(pod)].report(resize_reverted(pod))
         waits = False
         for verdict in list(here.retry(amounts(found["status"].get("allocatable")))):
             worker = workers[uid(verdict.pod)]
-            if verdict.answer is Answer.ADMITTED:
+            if verdict.answer is ResizeAnswer.ADMITTED:
                 await self._resize(worker, here.sizes[uid(verdict.pod)])
             else:
                 waits = True

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kube_in_process.habits.registry import habit, written
-from kube_in_process.real.nodes.answers import Answers, Api, Node, Refusal
+from kube_in_process.real.nodes.answers import Answers, DriverRefusal, Node, NodeApi
 from kube_in_process.real.nodes.drivers import slice_of
 
 Object = dict[str, Any]
@@ -19,7 +19,7 @@ POD = {"resource": "pods", "name": "p1", "uid": "uid-p1"}
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "uid-work"}
 
 
-class Server:
+class AnsweringServer:
     """An API server with one claim, which keeps slices."""
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedApi(Api):
-    server: Server = field(default_factory=Server)
+class PlayedApi(NodeApi):
+    server: AnsweringServer = field(default_factory=AnsweringServer)
 
     def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         return self.server.answer(method, path, body)
@@ -107,7 +107,7 @@ def test_an_answer_has_the_devices_of_the_driver_and_the_version_of_the_claim(
 def test_a_claim_that_is_another_one_or_has_no_device_is_refused(bench: Bench) -> None:
     refused = bench.answers.prepare(bench.node, "team", "c", "older")
     assert refused == ("claim team/c (older) does not exist", 0, [])
-    with pytest.raises(Refusal):
+    with pytest.raises(DriverRefusal):
         bench.api.claim("team", "c", "older")
     del bench.server.claim["status"]["allocation"]
     assert bench.answers.prepare(bench.node, "team", "c", "u")[:2] == (

@@ -18,7 +18,7 @@ REFERENCE = {"resource": "pods", "name": "p1", "uid": "uid-p1"}
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "uid-work"}
 
 
-class Documents:
+class KeptDocuments:
     """A client that keeps slices, and has the claims that it is given."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ def pod(name: str, node: str = "node-0") -> Object:
 
 
 @pytest.fixture
-def documents() -> Documents:
-    return Documents()
+def documents() -> KeptDocuments:
+    return KeptDocuments()
 
 
 @pytest.fixture
-def driver(documents: Documents) -> StandInDriver:
+def driver(documents: KeptDocuments) -> StandInDriver:
     client: Any = documents
     return StandInDriver(client, FLEET)
 
@@ -126,7 +126,7 @@ async def test_a_driver_that_is_away_is_not_registered(driver: StandInDriver) ->
 
 @pytest.mark.parametrize("listed", [[REFERENCE], [REFERENCE, HOLD]])
 async def test_a_driver_that_comes_back_has_been_restarted(
-    driver: StandInDriver, documents: Documents, listed: list[Object]
+    driver: StandInDriver, documents: KeptDocuments, listed: list[Object]
 ) -> None:
     await driver.take_up("restores-claims-with-one-entry")
     driver.prepare(pod("p1"), claim(REFERENCE))
@@ -147,7 +147,7 @@ async def test_a_reboot_asks_for_a_prepare(driver: StandInDriver) -> None:
 
 
 async def test_it_publishes_what_its_habits_say(
-    driver: StandInDriver, documents: Documents
+    driver: StandInDriver, documents: KeptDocuments
 ) -> None:
     await driver.take_up("fewer-devices")
     assert documents.published() == (2, ["dev-1"])

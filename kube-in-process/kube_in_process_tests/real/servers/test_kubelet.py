@@ -31,7 +31,7 @@ POD: dict[str, Any] = {
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class Away:
+class AwayServer:
     """Loses the next status that a pod is given."""
 
     armed = True
@@ -43,7 +43,7 @@ class Away:
         return None
 
 
-def play(story: Callable[[Cluster, Kubelets, Away], Any]) -> list[str]:
+def play(story: Callable[[Cluster, Kubelets, AwayServer], Any]) -> list[str]:
     """A story of one pod; gives the phases that the pod went through."""
 
     async def scenario() -> list[str]:
@@ -56,7 +56,7 @@ def play(story: Callable[[Cluster, Kubelets, Away], Any]) -> list[str]:
         kubelets = Kubelets(cluster.transport(), Fleet((1, 36), count=1))
         joined = asyncio.Event()
         task = asyncio.create_task(kubelets.run(joined))
-        away = Away()
+        away = AwayServer()
         try:
             await joined.wait()
             cluster.admin.create("namespaces", {"metadata": {"name": "team"}})
@@ -76,7 +76,7 @@ def play(story: Callable[[Cluster, Kubelets, Away], Any]) -> list[str]:
     return run(scenario(), limit=120.0)
 
 
-async def _nothing(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+async def _nothing(cluster: Cluster, kubelets: Kubelets, away: AwayServer) -> None:
     assert not away.armed
 
 
@@ -84,7 +84,7 @@ def test_that_a_pod_runs_is_told_again_when_nobody_heard_it() -> None:
     assert play(_nothing) == ["Pending", "Running"]
 
 
-async def _boot(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+async def _boot(cluster: Cluster, kubelets: Kubelets, away: AwayServer) -> None:
     away.armed = True
     await kubelets.recover("node-0", rebooted=True)
 
@@ -108,7 +108,7 @@ def test_that_a_pod_failed_with_its_node_is_told_again_when_nobody_heard_it() ->
     assert play(_boot) == ["Pending", "Running", "Failed"]
 
 
-async def _delete(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+async def _delete(cluster: Cluster, kubelets: Kubelets, away: AwayServer) -> None:
     away.armed = True
     cluster.admin.delete("pods", "team", "train-0", DeleteOptions())
 
@@ -165,7 +165,7 @@ def _cpu(cluster: Cluster, name: str) -> tuple[str, str, str]:
     return main["allocatedResources"]["cpu"], main["resources"]["requests"]["cpu"], reason
 
 
-async def _resizes(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+async def _resizes(cluster: Cluster, kubelets: Kubelets, away: AwayServer) -> None:
     cluster.admin.create("pods", _sized("a"))
     await asyncio.sleep(1)
     _resize(cluster, "a", "20")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.process import Server
+from kube_in_process.real.servers.process import ServerProcess
 from kube_in_process.real.servers.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -67,16 +67,16 @@ def test_groups_that_the_version_lacks_are_refused_before_anything_starts(tmp_pa
 def test_the_telling_line_of_a_log_is_found(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("E0101 first\nE0102 12:00:00 cannot bind\nI0102 12:00:00 goodbye\n\tstack\n")
-    assert Server("x", ("x",), log).last_error() == "E0102 12:00:00 cannot bind"
+    assert ServerProcess("x", ("x",), log).last_error() == "E0102 12:00:00 cannot bind"
     log.write_text("hello\nworld\n")
-    assert Server("x", ("x",), log).last_error() == "world"
+    assert ServerProcess("x", ("x",), log).last_error() == "world"
     log.unlink()
-    assert Server("x", ("x",), log).last_error() == "its log is empty"
+    assert ServerProcess("x", ("x",), log).last_error() == "its log is empty"
 
 
 def test_a_server_can_be_killed_and_started_again(tmp_path: Path) -> None:
     write(tmp_path, CONTROLLER_MANAGER)
-    server = Server("x", (str(tmp_path / CONTROLLER_MANAGER),), tmp_path / "log")
+    server = ServerProcess("x", (str(tmp_path / CONTROLLER_MANAGER),), tmp_path / "log")
     server.start()
     pids = [server.pid]
     server.kill()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
@@ -13,6 +11,7 @@ from claimctl.cli.session import Session
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.doctor_work import place_of, run, summarize, table
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.terminal import Terminal
 
 
 def test_without_all_checks_it_does_not_say_that_nothing_is_wrong() -> None:
@@ -48,10 +47,6 @@ def test_a_narrow_terminal_still_names_each_object(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
 
     long = Finding("reservations", "not ready", "ml", "a-long-name-of-a-reservation")
     shown = table((long, Finding("kubernetes", "1.36", verdict=CheckVerdict.OK)))

@@ -40,7 +40,7 @@ def documents(*components: str, namespace: str = "claimctl-system") -> list[Obje
     return found
 
 
-class World:
+class InstallWorld:
     def __init__(self, cluster: Cluster) -> None:
         self.client = DocumentClient(cluster.transport(), MANAGER)
         self.told: dict[str, ApplyOutcome] = {}
@@ -56,15 +56,15 @@ class World:
 
 @pytest.fixture
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[InstallWorld]:
     cluster = Cluster(ClusterOptions(preset=Preset.PLAIN, nodes=2), LoopClock())
     await cluster.start()
-    yield World(cluster)
+    yield InstallWorld(cluster)
     await cluster.stop()
     assert cluster.failures == []
 
 
-async def test_an_installation_is_made_repeated_and_changed(world: World) -> None:
+async def test_an_installation_is_made_repeated_and_changed(world: InstallWorld) -> None:
     assert await world.install(documents()) == {ApplyOutcome.CREATED}
     await world.installer.wait(documents(), 30)
     assert await world.install(documents()) == {ApplyOutcome.UNCHANGED}
@@ -77,7 +77,7 @@ async def test_an_installation_is_made_repeated_and_changed(world: World) -> Non
     ]
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
+async def test_a_dry_run_tells_the_same_and_changes_nothing(world: InstallWorld) -> None:
     await world.install(documents("crds"))
     world.told.clear()
     await world.installer.apply(documents(), dry_run=True)
@@ -88,7 +88,7 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> Non
     assert found == []
 
 
-async def test_fields_of_others_stay(world: World) -> None:
+async def test_fields_of_others_stay(world: InstallWorld) -> None:
     await world.install(documents())
     scaled = {"metadata": {"annotations": {"note": "ours"}}}
     await world.client.patch(DEPLOYMENT, *WHERE, scaled)
@@ -97,13 +97,13 @@ async def test_fields_of_others_stay(world: World) -> None:
     assert found["metadata"]["annotations"]["note"] == "ours"
 
 
-async def test_a_second_namespace_is_refused(world: World) -> None:
+async def test_a_second_namespace_is_refused(world: InstallWorld) -> None:
     await world.install(documents())
     with pytest.raises(CommandFailed, match=r"is installed in namespace claimctl-system already"):
         await world.install(documents(namespace="gpus"))
 
 
-async def test_what_helm_installed_is_left_to_helm(world: World) -> None:
+async def test_what_helm_installed_is_left_to_helm(world: InstallWorld) -> None:
     await world.install(documents())
     notes = {"meta.helm.sh/release-name": "c", "meta.helm.sh/release-namespace": "gpus"}
     await world.client.patch(DEPLOYMENT, *WHERE, {"metadata": {"annotations": notes}})
@@ -111,7 +111,7 @@ async def test_what_helm_installed_is_left_to_helm(world: World) -> None:
         await world.install(documents())
 
 
-async def test_older_crds_do_not_replace_newer_ones(world: World) -> None:
+async def test_older_crds_do_not_replace_newer_ones(world: InstallWorld) -> None:
     newer = documents("crds")
     for each in newer:
         each["metadata"]["labels"]["app.kubernetes.io/version"] = "99.1.0"
@@ -121,7 +121,7 @@ async def test_older_crds_do_not_replace_newer_ones(world: World) -> None:
     assert await world.install(newer) == {ApplyOutcome.UNCHANGED}
 
 
-async def test_a_kind_that_is_not_served_is_named(world: World) -> None:
+async def test_a_kind_that_is_not_served_is_named(world: InstallWorld) -> None:
     monitor: dict[str, Any] = {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PodMonitor",
@@ -131,7 +131,7 @@ async def test_a_kind_that_is_not_served_is_named(world: World) -> None:
         await world.install([monitor])
 
 
-async def test_a_refusal_names_the_object(world: World) -> None:
+async def test_a_refusal_names_the_object(world: InstallWorld) -> None:
     wrong = documents("rbac", "controller")
     deployment = next(each for each in wrong if each["kind"] == "Deployment")
     deployment["spec"]["replicas"] = -1
@@ -141,7 +141,9 @@ async def test_a_refusal_names_the_object(world: World) -> None:
         await world.install(wrong)
 
 
-async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(world: World) -> None:
+async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(
+    world: InstallWorld,
+) -> None:
     wrong = documents()
     deployment = next(each for each in wrong if each["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such"}
@@ -150,7 +152,7 @@ async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(wor
         await world.installer.wait(wrong, 5)
 
 
-async def test_waiting_ends_when_the_deployment_is_available(world: World) -> None:
+async def test_waiting_ends_when_the_deployment_is_available(world: InstallWorld) -> None:
     await world.install(documents())
     await asyncio.wait_for(world.installer.wait(documents(), 60), 30)
     assert available(await world.client.get(DEPLOYMENT, *WHERE))

@@ -16,11 +16,11 @@ from claimctl.commands.install.components import (
     BASE,
     FOLDERS,
     Choice,
-    as_yaml,
     chosen,
     documents,
 )
 from claimctl.commands.install.rescheduling import Rescheduling
+from claimctl.yaml_text import dumped
 
 ROOT = Path(__file__).parents[4]
 Json = dict[str, Any]
@@ -54,10 +54,10 @@ def test_what_others_need_comes_first() -> None:
 
 def test_another_namespace_and_image_reach_every_place() -> None:
     choice = Choice((*FOLDERS,), "gpus", "registry.example.com/claimctl:9")
-    text = as_yaml(chosen(choice))
+    text = dumped(*chosen(choice))
     assert "claimctl-system" not in text
     assert "image: registry.example.com/claimctl:9" in text
-    everywhere = as_yaml(chosen(Choice((*FOLDERS,))))
+    everywhere = dumped(*chosen(Choice((*FOLDERS,))))
     assert text.count("gpus") == everywhere.count("claimctl-system")
 
 

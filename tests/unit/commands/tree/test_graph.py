@@ -54,7 +54,7 @@ def test_a_workload_its_pods_their_claim_its_device_and_the_node() -> None:
     ]
 
 
-class Counted(list[Edge]):
+class CountedEdges(list[Edge]):
     """A list that counts how often somebody goes through it."""
 
     reads = 0
@@ -67,7 +67,7 @@ class Counted(list[Edge]):
 @pytest.mark.parametrize("pods", [3, 300])
 def test_the_edges_are_not_read_for_each_vertex(pods: int) -> None:
     found = graph(pods=pods)
-    found.edges = edges = Counted(found.edges)
+    found.edges = edges = CountedEdges(found.edges)
     assert around(found, ["ResourceClaim/slice"]).vertices.keys() == found.vertices.keys()
     assert len(found.roots()) == 1
     assert edges.reads == 1

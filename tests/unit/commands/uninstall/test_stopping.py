@@ -25,7 +25,7 @@ from claimctl.wire.resources import DEPLOYMENTS
 HERE = "claimctl-system"
 
 
-class World:
+class StoppingWorld:
     def __init__(self, cluster: Cluster) -> None:
         self.clock = cluster.clock
         self.handler = cluster.handler
@@ -60,19 +60,19 @@ class World:
 
 @pytest.fixture
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[StoppingWorld]:
     cluster = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=1), LoopClock())
     await cluster.start()
     cluster.admin.create("namespaces", {"metadata": {"name": HERE}})
-    yield World(cluster)
+    yield StoppingWorld(cluster)
     await cluster.stop()
 
 
-async def test_without_a_deployment_there_is_nothing_to_stop(world: World) -> None:
+async def test_without_a_deployment_there_is_nothing_to_stop(world: StoppingWorld) -> None:
     assert not await stop_controller(world.client, world.clock, HERE)
 
 
-async def test_it_has_no_replicas_when_the_lease_is_free(world: World) -> None:
+async def test_it_has_no_replicas_when_the_lease_is_free(world: StoppingWorld) -> None:
     await world.install()
     leader = asyncio.create_task(world.lead())
     await world.leads.wait()
@@ -84,7 +84,7 @@ async def test_it_has_no_replicas_when_the_lease_is_free(world: World) -> None:
     assert await stopping
 
 
-async def test_it_pauses_between_conflicts(world: World) -> None:
+async def test_it_pauses_between_conflicts(world: StoppingWorld) -> None:
     await world.install()
     conflicts = iter(range(3))
 
@@ -99,7 +99,7 @@ async def test_it_pauses_between_conflicts(world: World) -> None:
     assert world.clock.monotonic() > began
 
 
-async def test_a_controller_that_goes_on_is_reported(world: World) -> None:
+async def test_a_controller_that_goes_on_is_reported(world: StoppingWorld) -> None:
     await world.install()
     leader = asyncio.create_task(world.lead())
     await world.leads.wait()

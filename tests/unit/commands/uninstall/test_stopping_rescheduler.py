@@ -28,7 +28,7 @@ HERE = "claimctl-system"
 Json = dict[str, Any]
 
 
-class World:
+class ReschedulerWorld:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.clock = cluster, cluster.clock
         self.client = Client(cluster.transport(), cluster.clock)
@@ -73,19 +73,19 @@ class World:
 
 @pytest.fixture
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[ReschedulerWorld]:
     cluster = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=1), LoopClock())
     await cluster.start()
     cluster.admin.create("namespaces", {"metadata": {"name": HERE}})
-    yield World(cluster)
+    yield ReschedulerWorld(cluster)
     await cluster.stop()
 
 
-async def test_where_it_is_not_installed_there_is_nothing_to_stop(world: World) -> None:
+async def test_where_it_is_not_installed_there_is_nothing_to_stop(world: ReschedulerWorld) -> None:
     assert not await stop_rescheduler(world.client, world.clock, HERE)
 
 
-async def test_the_loop_has_no_replicas_and_no_pods(world: World) -> None:
+async def test_the_loop_has_no_replicas_and_no_pods(world: ReschedulerWorld) -> None:
     await world.install("Deployment", DEPLOYMENTS)
     await world.until(["Running"])
     assert await stop_rescheduler(world.client, world.clock, HERE)
@@ -94,7 +94,7 @@ async def test_the_loop_has_no_replicas_and_no_pods(world: World) -> None:
 
 
 async def test_the_cron_job_makes_no_more_jobs_and_the_one_that_runs_is_suspended(
-    world: World,
+    world: ReschedulerWorld,
 ) -> None:
     made = await world.install("CronJob", CRONJOBS)
     await world.job(made, "past", seconds=0)
@@ -108,7 +108,7 @@ async def test_the_cron_job_makes_no_more_jobs_and_the_one_that_runs_is_suspende
     assert await world.pods() == ["Succeeded"]
 
 
-async def test_a_pod_that_goes_on_is_named(world: World) -> None:
+async def test_a_pod_that_goes_on_is_named(world: ReschedulerWorld) -> None:
     made = await world.install("CronJob", CRONJOBS)
     await world.job(made, "now", seconds=3600)
     await world.until(["Running"])

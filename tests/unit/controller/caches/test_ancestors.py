@@ -45,7 +45,7 @@ def meta(name: str, above: OwnerReference | None = None, *, annotated: bool = Tr
     )
 
 
-class Watched:
+class WatchedAncestors:
     """A cache of objects by name."""
 
     def __init__(
@@ -68,19 +68,19 @@ def ancestry(
 ) -> Ancestry:
     kinds = KindCache(lambda resource, rule: cast(Any, None), workloads)
     kinds.states |= states or {}
-    workloads.setdefault(("apps", "StatefulSet"), Watched())
+    workloads.setdefault(("apps", "StatefulSet"), WatchedAncestors())
 
     def workload(key: Any) -> ObjectHeader | None:
         informer = workloads.get((key.api_group, key.kind))
         return informer.get(key.name, key.namespace) if informer is not None else None
 
     caches: Any = SimpleNamespace(
-        pods=Watched(),
-        replica_sets=Watched(),
+        pods=WatchedAncestors(),
+        replica_sets=WatchedAncestors(),
         workloads=workloads,
         workload=workload,
         kinds=kinds,
-        kind_rules=Watched(),
+        kind_rules=WatchedAncestors(),
         reservations_for=lambda key: made,
     )
     return Ancestry(cast(Caches, caches), Chains(caches))
@@ -89,20 +89,25 @@ def ancestry(
 UNDER_LWS = meta("inner", reference(LWS, "llm"))
 HELD = ClaimReservation(metadata=ObjectMeta(name="r", owner_references=(reference(LWS, "llm"),)))
 NO_RIGHT = KindState(RULE, problem="no right", forbidden=True)
-LOST = Watched(trouble=Forbidden("no", "/apis"))
+LOST = WatchedAncestors(trouble=Forbidden("no", "/apis"))
 
 
 @pytest.mark.parametrize(
     ("informer", "state", "made", "expected"),
     [
         # it is watched, has the annotation or not, and copies
-        (Watched(meta("llm")), KindState(RULE), (), AnnotationStanding.ABOVE),
-        (Watched(meta("llm", annotated=False)), KindState(RULE), (), AnnotationStanding.ABOVE),
+        (WatchedAncestors(meta("llm")), KindState(RULE), (), AnnotationStanding.ABOVE),
+        (
+            WatchedAncestors(meta("llm", annotated=False)),
+            KindState(RULE),
+            (),
+            AnnotationStanding.ABOVE,
+        ),
         # the cache is late, or has another object of that name
-        (Watched(), KindState(RULE), (), AnnotationStanding.OPEN),
+        (WatchedAncestors(), KindState(RULE), (), AnnotationStanding.OPEN),
         # a controller that has just started knows nothing of the kind yet
         (None, None, (), AnnotationStanding.OPEN),
-        (Watched(synced=False), KindState(RULE), (), AnnotationStanding.OPEN),
+        (WatchedAncestors(synced=False), KindState(RULE), (), AnnotationStanding.OPEN),
         # it may not be read, from the start or not any more
         (None, NO_RIGHT, (), AnnotationStanding.UNREAD),
         (LOST, KindState(RULE), (), AnnotationStanding.UNREAD),
@@ -110,7 +115,7 @@ LOST = Watched(trouble=Forbidden("no", "/apis"))
     ],
 )
 def test_who_decides_about_a_copy(
-    informer: Watched | None,
+    informer: WatchedAncestors | None,
     state: KindState | None,
     made: tuple[ClaimReservation, ...],
     expected: AnnotationStanding,
@@ -127,7 +132,7 @@ def test_an_owner_of_a_kind_that_nobody_watches_is_left_out() -> None:
 
 
 def test_a_users_rule_says_whether_a_kind_copies() -> None:
-    watched = {GANG: Watched(meta("g", annotated=False))}
+    watched = {GANG: WatchedAncestors(meta("g", annotated=False))}
     seen = ancestry(watched, {GANG: KindState(COPYING)})
     (above,) = seen.of(meta("a", reference(GANG, "g")))
     assert (above.copies, above.annotations) == (True, {})

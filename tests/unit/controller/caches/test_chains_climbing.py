@@ -19,7 +19,7 @@ KEY = WorkloadKey("acme.example", "Gang", "ml", "inner")
 PODS = {("pod-a", "ml"), ("pod-b", "ml"), ("stranger", "ml")}
 
 
-class Noting(Chains):
+class NotingChains(Chains):
     """Chains that only note what is known."""
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ async def climbed(climber: Climber, uid: str) -> OwnerReference | None:
         assert told == []
         await asyncio.sleep(seconds)
     assert set(told) == PODS
-    assert isinstance(chains, Noting)
+    assert isinstance(chains, NotingChains)
     return chains.known[uid]
 
 
 async def test_the_owner_of_an_owner() -> None:
-    server, chains = Server.started("ml"), Noting()
+    server, chains = Server.started("ml"), NotingChains()
     climber = Climber(server.client, chains)
     assert await climbed(climber, "u") is None
     await asyncio.sleep(1)
@@ -89,7 +89,7 @@ def counting(server: Server, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def test_owners_that_are_not_there_cost_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that no object can have costs none, and is no error that is told again and again."""
-    server, chains = Server.started("ml"), Noting()
+    server, chains = Server.started("ml"), NotingChains()
     await server.client.create(DEFINITIONS, definition(GANGS))
     climber, paths = Climber(server.client, chains), counting(server, monkeypatch)
     names = [f"a/b{number}" for number in range(100)] + [f"gone-{number}" for number in range(100)]
@@ -112,7 +112,7 @@ async def test_owners_that_are_not_there_cost_few_requests(monkeypatch: pytest.M
 
 
 async def test_nothing_is_read_for_pods_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, chains = Server.started("ml"), Noting()
+    server, chains = Server.started("ml"), NotingChains()
     climber, paths = Climber(server.client, chains), counting(server, monkeypatch)
     climber.ask(KEY, reference("u"), ("pod-a", "ml"))
     chains.pods.clear()

@@ -12,14 +12,14 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.clock import LoopClock
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.counting_server import Server, pod_body, server
+from tests.support.counting_server import CountingServer, pod_body, server
 from tests.unit.controller.cluster import filled, furnish
 
 TRAIN = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
 ELSEWHERE = "default"
 
 
-def furnished() -> Server:
+def furnished() -> CountingServer:
     """A cluster where the claim is reserved for a Deployment, whose pods share it in a PodGroup."""
     made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)

@@ -27,7 +27,7 @@ def unprepared(name: str = "a") -> Pod:
     return replace(made, status=replace(made.status, conditions=(waits,)))
 
 
-class Seen:
+class SeenDrivers:
     """The drivers as one process sees them."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Seen:
 
     def see(
         self, made: Pod, listed: ResourceClaim = BESIDE, *, after: float = 0.0, alone: bool = True
-    ) -> Seen:
+    ) -> SeenDrivers:
         self.clock.time += after
         self.drivers.observe(listed, made, alone=alone)
         return self
@@ -46,8 +46,8 @@ class Seen:
         return self.drivers.refusing
 
 
-def refused() -> Seen:
-    return Seen().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS)
+def refused() -> SeenDrivers:
+    return SeenDrivers().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS)
 
 
 def test_a_pod_that_does_not_start_beside_a_hold_shows_a_driver_that_refuses() -> None:
@@ -62,7 +62,7 @@ def test_a_tombstone_beside_the_hold_hides_nothing() -> None:
 
 
 def test_a_moment_shows_nothing() -> None:
-    seen = Seen().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS - 1)
+    seen = SeenDrivers().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS - 1)
     assert seen.refusing == frozenset()
     assert seen.drivers.suspicion_left(BESIDE, [unprepared()]) == 1.0
 
@@ -84,19 +84,19 @@ def test_nothing_is_shown_by_a_pod_that_is_not_alone_beside_a_hold() -> None:
         claim(pod_ref("b"), HOLD),
         claim(pod_ref("a"), HOLD, shared=True),
     ):
-        seen = Seen().see(unprepared(), listed).see(unprepared(), listed, after=60)
+        seen = SeenDrivers().see(unprepared(), listed).see(unprepared(), listed, after=60)
         assert seen.refusing == frozenset()
-    ghosts = Seen().see(unprepared(), alone=False).see(unprepared(), after=5)
+    ghosts = SeenDrivers().see(unprepared(), alone=False).see(unprepared(), after=5)
     assert ghosts.refusing == frozenset()
 
 
 def test_a_pod_that_does_not_say_whether_it_is_prepared_shows_nothing() -> None:
     silent = pod("a", node="node-0", phase="Pending")
-    assert Seen().see(silent).see(silent, after=60).refusing == frozenset()
+    assert SeenDrivers().see(silent).see(silent, after=60).refusing == frozenset()
 
 
 def test_a_driver_that_has_started_a_pod_beside_a_hold_is_never_suspected() -> None:
-    seen = Seen().see(unprepared()).see(running("a"), after=1)
+    seen = SeenDrivers().see(unprepared()).see(running("a"), after=1)
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD))
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD), after=600)
     assert seen.refusing == frozenset()
@@ -104,13 +104,13 @@ def test_a_driver_that_has_started_a_pod_beside_a_hold_is_never_suspected() -> N
 
 
 def test_a_pod_that_was_listed_before_the_hold_proves_nothing_when_it_starts() -> None:
-    seen = Seen().see(unprepared(), BEFORE).see(running("a"), BEFORE, after=1)
+    seen = SeenDrivers().see(unprepared(), BEFORE).see(running("a"), BEFORE, after=1)
     beside = claim(HOLD, pod_ref("b"))
     seen.see(unprepared("b"), beside).see(unprepared("b"), beside, after=REFUSED_SECONDS)
     assert seen.refusing == DRIVER
 
 
-def doubtful() -> Seen:
+def doubtful() -> SeenDrivers:
     return refused().see(running("a"), ALONE, after=5)
 
 
@@ -143,7 +143,7 @@ def test_a_pod_that_starts_at_the_second_try_shows_nothing_new() -> None:
 
 
 def test_a_pod_that_starts_after_somebody_took_the_hold_out_shows_nothing() -> None:
-    seen = Seen().see(unprepared()).see(running("a"), ALONE, after=5)
+    seen = SeenDrivers().see(unprepared()).see(running("a"), ALONE, after=5)
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD))
     seen.see(unprepared("b"), claim(pod_ref("b"), HOLD), after=REFUSED_SECONDS)
     assert seen.refusing == DRIVER
@@ -152,9 +152,9 @@ def test_a_pod_that_starts_after_somebody_took_the_hold_out_shows_nothing() -> N
 def test_what_an_earlier_controller_saw_is_in_its_conditions() -> None:
     told = Condition(type="Reserved", status="True", reason="DriverRefusesHold")
     status = replace(held_status(), conditions=(told,), claim_uid="uid-slice")
-    seen = Seen()
+    seen = SeenDrivers()
     seen.drivers.recall(ALONE, [reservation(status=status)])
     assert seen.refusing == DRIVER
-    for knows in (Seen().see(unprepared()).see(running("a"), after=1), doubtful()):
+    for knows in (SeenDrivers().see(unprepared()).see(running("a"), after=1), doubtful()):
         knows.drivers.recall(ALONE, [reservation(status=status)])
         assert knows.refusing == frozenset()

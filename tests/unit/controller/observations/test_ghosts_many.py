@@ -49,7 +49,7 @@ def pod(name: str, *, on: str = "node-0", grace: int = 30) -> Pod:
     return replace(made, spec=replace(made.spec, termination_grace_period_seconds=grace))
 
 
-class World:
+class GhostWorld:
     """A ledger of a cluster with two nodes."""
 
     def __init__(self, most_apart: int = MOST_APART) -> None:
@@ -100,7 +100,7 @@ class World:
 
 
 def test_ghosts_on_invented_nodes_are_one_ghost_without_a_node() -> None:
-    world = World()
+    world = GhostWorld()
     for number in range(3000):
         world.vanish(pod(f"p-{number}", on=f"fake-{number}"))
     assert len(world.ghosts.of(KEY).pods) == MOST_APART + 1
@@ -110,7 +110,7 @@ def test_ghosts_on_invented_nodes_are_one_ghost_without_a_node() -> None:
 
 
 def test_further_ghosts_of_a_node_count_from_the_last_one_with_the_longest_grace() -> None:
-    world = World()
+    world = GhostWorld()
     world.crowd()
     for at, grace in ((1, 60), (5, 3600), (9, 30)):
         world.clock.time = at
@@ -123,7 +123,7 @@ def test_further_ghosts_of_a_node_count_from_the_last_one_with_the_longest_grace
 
 def test_ghosts_of_two_boots_of_a_node_are_two() -> None:
     """The kubelet of another boot may be that of another machine."""
-    world = World()
+    world = GhostWorld()
     for boot in ("boot-1", "boot-2"):
         world.boots.observe(node(boot=boot))
         world.crowd()
@@ -132,7 +132,7 @@ def test_ghosts_of_two_boots_of_a_node_are_two() -> None:
 
 
 def test_a_pod_that_appears_again_takes_no_other_along() -> None:
-    world = World()
+    world = GhostWorld()
     world.crowd()
     for name in "ab":
         world.vanish(pod(name))
@@ -142,7 +142,7 @@ def test_a_pod_that_appears_again_takes_no_other_along() -> None:
 
 def test_what_a_status_names_of_several_pods_does_not_make_them_young_again() -> None:
     """Another controller has told them apart."""
-    world = World()
+    world = GhostWorld()
     recorded = [ForceDeletedPod(uid=str(n), node_name="node-0") for n in range(MOST_APART + 5)]
     world.ghosts.observe_record(KEY, recorded)
     world.clock.time = 50
@@ -152,7 +152,7 @@ def test_what_a_status_names_of_several_pods_does_not_make_them_young_again() ->
 
 
 def test_one_more_pod_is_told_anew_though_the_record_of_the_others_is_over() -> None:
-    world = World()
+    world = GhostWorld()
     world.crowd()
     world.vanish(pod("a"))
     world.ghosts.observe_record(KEY, world.several(), "9")
@@ -163,7 +163,7 @@ def test_one_more_pod_is_told_anew_though_the_record_of_the_others_is_over() -> 
 
 
 def test_several_pods_that_ended_count_again_with_one_more() -> None:
-    world = World()
+    world = GhostWorld()
     world.crowd()
     world.vanish(pod("a"))
     off = node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),))
@@ -174,7 +174,7 @@ def test_several_pods_that_ended_count_again_with_one_more() -> None:
 
 
 def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_others() -> None:
-    world = World()
+    world = GhostWorld()
     names = [f"claim-{number}" for number in range(MOST_IN_NAMESPACE)]
     for name in names:
         world.ghosts.observe_list(ClaimKey(NAMESPACE, name), [pod_ref(name)], ())
@@ -191,7 +191,7 @@ def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_othe
 
 
 def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims() -> None:
-    world = World()
+    world = GhostWorld()
     drivers = {ClaimKey(NAMESPACE, ""): "gpu", KEY: "nic"}
     world.ghosts.drivers_on = lambda key, node: frozenset({drivers[key]})
     for number in range(MOST_IN_NAMESPACE):
@@ -207,21 +207,21 @@ def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims()
 
 
 def test_a_grace_period_of_68_years_is_one_that_a_status_takes() -> None:
-    world = World()
+    world = GhostWorld()
     world.vanish(pod("a", grace=2**63 - 1))
     (ghost,) = world.ghosts.of(KEY).pods
     assert own_grace(ghost) == TEN_YEARS
 
 
 def test_what_has_gone_by_the_list_of_a_new_leader_was_recorded_before() -> None:
-    world = World()
+    world = GhostWorld()
     world.ghosts.pods_listed("", "40")
     world.ghosts.observe_record(KEY, [ForceDeletedPod(uid="a")], "30")
     assert dict(world.ghosts.of(KEY).gone_by) == {"a": "40"}
 
 
 def test_a_pod_that_a_list_shows_gone_was_gone_by_then() -> None:
-    world = World()
+    world = GhostWorld()
     world.ghosts.observe(pod("a"), None, relist=True)
     assert world.ghosts.of(KEY).gone_by == ()
     world.ghosts.pods_listed("10", "40")
@@ -245,7 +245,7 @@ def test_several_pods_keep_the_claim_at_least_as_long_as_each_of_them_alone(
     deletions: list[tuple[int, str, int, bool]],
 ) -> None:
     """One ledger tells all pods apart, the other none; the same happens in both."""
-    apart, merged = World(most_apart=100), World(most_apart=0)
+    apart, merged = GhostWorld(most_apart=100), GhostWorld(most_apart=0)
     for number, (pause, where, grace, renewed) in enumerate(deletions):
         for world in (apart, merged):
             world.clock.time += pause
@@ -261,7 +261,7 @@ def test_several_pods_keep_the_claim_at_least_as_long_as_each_of_them_alone(
 
 
 def test_a_node_that_comes_later_is_watched_for_signs_of_life() -> None:
-    world = World()
+    world = GhostWorld()
     world.vanish(pod("a", on="node-9"))
     assert world.ghosts.nodes_to_watch() == {}
     world.ghosts.news.clear()

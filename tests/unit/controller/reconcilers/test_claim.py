@@ -32,7 +32,7 @@ from claimctl.wire.reservations import FINALIZER, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.counting_server import Server, server
+from tests.support.counting_server import CountingServer, server
 from tests.support.recording import Recording
 from tests.unit.controller.cluster import furnish, reserve
 
@@ -41,10 +41,10 @@ GRACE = 300.0
 
 
 @dataclass
-class Bench:
+class ClaimBench:
     """A reconciler with filled caches, on a server where a Deployment's pod uses a claim."""
 
-    server: Server
+    server: CountingServer
     reconciler: ClaimReconciler
     telemetry: Recording
     observations: Observations
@@ -71,8 +71,8 @@ class Bench:
 
 @asynccontextmanager
 async def working_bench(
-    late: str = "", before: Callable[[Server], None] = lambda _: None
-) -> AsyncIterator[Bench]:
+    late: str = "", before: Callable[[CountingServer], None] = lambda _: None
+) -> AsyncIterator[ClaimBench]:
     """A bench; the cache of one resource is never told more than it listed."""
     made = server(Preset.PLAIN)
     furnish(made)
@@ -90,7 +90,7 @@ async def working_bench(
     await asyncio.gather(*informers, return_exceptions=True)
 
 
-def _bench(made: Server) -> tuple[Bench, Caches]:
+def _bench(made: CountingServer) -> tuple[ClaimBench, Caches]:
     clock, telemetry = LoopClock(NOW), Recording()
     caches, observations = Caches(made.client, clock, Random(0)), Observations(clock)
     knowledge = Knowledge(
@@ -103,13 +103,13 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     events = EventRecorder(made.client, clock, "test", "test")
     client = Client(made.transport, clock, telemetry)
     reconciler = ClaimReconciler(client, knowledge, events, telemetry)
-    bench = Bench(made, reconciler, telemetry, observations, events)
+    bench = ClaimBench(made, reconciler, telemetry, observations, events)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
     Triggers(caches, observations, queues, Climber(client, knowledge.chains))
     return bench, caches
 
 
-def busy_writer(bench: Bench, times: int) -> None:
+def busy_writer(bench: ClaimBench, times: int) -> None:
     """Somebody who writes to the claim just before the controller does, so many times."""
     left = times
 
@@ -244,7 +244,7 @@ async def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone(
             await bench.server.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
 
 
-def _releasing(made: Server) -> None:
+def _releasing(made: CountingServer) -> None:
     """The workload has ended, and a controller has put on record that it releases the claim."""
     admin = made.admin
     held = admin.get("claimreservations", NAMESPACE, "train-slice")
@@ -338,7 +338,7 @@ class AnswersLate:
     ],
 )
 async def test_the_next_step_of_a_release_waits_for_no_event_that_has_passed(
-    before: Callable[[Server], None], late: bool, at_once: bool
+    before: Callable[[CountingServer], None], late: bool, at_once: bool
 ) -> None:
     async with working_bench(before=before) as bench:
         await asyncio.sleep(400)
@@ -394,7 +394,7 @@ async def test_what_the_server_does_not_take_is_told_and_tried_again(plural: str
         assert told["Ready"] == ("True", "Ready")
 
 
-def _without_release(made: Server) -> None:
+def _without_release(made: CountingServer) -> None:
     """The CRD is of an earlier release: the server drops a field of the status."""
     name = "claimreservations.claimctl.io"
     definition = made.admin.get("customresourcedefinitions", "", name)

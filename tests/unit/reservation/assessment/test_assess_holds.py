@@ -31,7 +31,7 @@ from tests.support.claim_cases import (
     lists,
     stage,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 MEMBER = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
 RULES = Rules("podgroup")
@@ -44,7 +44,7 @@ def held_for(
     *others: Reference,
     phase: WorkloadPhase = WorkloadPhase.ACTIVE,
     **meta: dict[str, str],
-) -> Stage:
+) -> DecisionStage:
     """A claim with other entries and that many holds, each with a reservation."""
     refs = [deployment_ref(name, f"uid-{name}") for name in NAMES[:holds]]
     reserved = {
@@ -59,7 +59,7 @@ def held_for(
         )
         for ref in refs
     }
-    return Stage(claim(*others, *refs), reserved, rules=HOLD)
+    return DecisionStage(claim(*others, *refs), reserved, rules=HOLD)
 
 
 @pytest.mark.parametrize("holds", [1, 2, 3])

@@ -37,7 +37,7 @@ from tests.support.claim_cases import (
     lists,
     stage,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 RESULT = DeviceRequestAllocationResult(driver="gpu.example.com", pool="node-0", device="gpu-0")
 CLOSED, EVICTS = Taint(key="xid", value="79", effect="NoSchedule"), Taint(effect="NoExecute")
@@ -247,7 +247,7 @@ def test_a_kept_slice_has_the_names_of_its_devices_once() -> None:
     assert one.metadata.labels is None
 
 
-def beside_a_pod(*slices: ResourceSlice, timeout: int | None = 60) -> Stage:
+def beside_a_pod(*slices: ResourceSlice, timeout: int | None = 60) -> DecisionStage:
     reserved = reservation(status=held_status(), reallocate_timeout_seconds=timeout)
     on = stage(claim(pod_ref("a"), WORKLOAD), ACTIVE, reserved=reserved)
     on.put(running("a"))
@@ -255,7 +255,7 @@ def beside_a_pod(*slices: ResourceSlice, timeout: int | None = 60) -> Stage:
     return on
 
 
-def alone(*slices: ResourceSlice, timeout: int | None = 60) -> Stage:
+def alone(*slices: ResourceSlice, timeout: int | None = 60) -> DecisionStage:
     reserved = reservation(
         status=held_status(), reallocate_timeout_seconds=timeout, idle_timeout_seconds=3600
     )
@@ -284,7 +284,7 @@ def test_a_hold_leaves_a_device_that_is_gone_for_30_s_and_returns_with_it() -> N
     assert lists(on.settle(seconds=2)) == [BOTH]
 
 
-def message(on: Stage, type_: str) -> str:
+def message(on: DecisionStage, type_: str) -> str:
     conditions = on.reservations["train-slice"][0].status.conditions
     return next(each.message for each in conditions if each.type == type_)
 

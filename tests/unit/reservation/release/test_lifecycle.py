@@ -24,7 +24,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.claim_cases import ACTIVE, GONE, HOLD, WORKLOAD, held_status, lists, stage
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 BEFORE_1_36 = Rules("hold", kcm_cleans_mixed_lists=False)
 BEFORE_1_34 = replace(BEFORE_1_36, kcm_looks_at_claims=False)
@@ -33,7 +33,7 @@ THING = Reference(api_group="example.com", resource="things", name="x", uid="uid
 
 def withdrawn(
     *listed: str, held: bool = True, others: tuple[Reference, ...] = (), rules: Rules = HOLD
-) -> Stage:
+) -> DecisionStage:
     made = reservation(status=held_status(), deleting=True)
     refs = [*map(pod_ref, listed), *others, *([WORKLOAD] if held else [])]
     return stage(claim(*refs), ACTIVE, rules, reserved=made)
@@ -118,7 +118,7 @@ GHOST = ForceDeletedPod(uid="g", name="x", node_name="node-0", boot_id="boot-1",
 EVAL = deployment_ref("eval", "uid-eval")
 
 
-def beside_another(grace: int, others: int) -> Stage:
+def beside_another(grace: int, others: int) -> DecisionStage:
     """A withdrawn reservation of which nothing is listed, and one that goes on holding."""
     made = reservation(status=held_status(), deleting=True, force_deleted_pod_grace_seconds=grace)
     on = stage(claim(EVAL), ACTIVE, reserved=made)

@@ -12,7 +12,7 @@ from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.reservations import ClaimReservationStatus, ReleaseProgress
 from tests.support.builders import NOW, claim, pod_ref, reservation, running
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 
 @pytest.mark.parametrize("others", [True, False], ids=["nothing on record", "no reservation left"])
@@ -27,13 +27,13 @@ def test_who_deallocated_takes_the_finalizer_also_when_the_record_of_it_is_gone(
         if others
         else {}
     )
-    snapshot = Stage(freed, held).snapshot()
+    snapshot = DecisionStage(freed, held).snapshot()
     ours = replace(snapshot, memory=replace(snapshot.memory, deallocated=True))
     assert decide(ours).write == RemoveClaimFinalizer(freed.metadata.resource_version)
     assert not isinstance(decide(snapshot).write, RemoveClaimFinalizer)
 
 
-def on_record(phase: WorkloadPhase, *, deleting: bool = False) -> Stage:
+def on_record(phase: WorkloadPhase, *, deleting: bool = False) -> DecisionStage:
     """An unallocated claim with a finalizer. Its deallocation by claimctl is on record."""
     freed = claim(allocated=False)
     progress = ReleaseProgress(
@@ -44,7 +44,9 @@ def on_record(phase: WorkloadPhase, *, deleting: bool = False) -> Stage:
     )
     status = ClaimReservationStatus(claim_uid=freed.metadata.uid, release=progress)
     made = reservation(status=status, deleting=deleting)
-    return Stage(freed, {made.metadata.name: (made, WorkloadState(phase, "uid-train", wants=1))})
+    return DecisionStage(
+        freed, {made.metadata.name: (made, WorkloadState(phase, "uid-train", wants=1))}
+    )
 
 
 @pytest.mark.parametrize("deleting", [False, True], ids=["reserved", "withdrawn"])

@@ -25,17 +25,17 @@ from tests.support.builders import (
     running,
     tomb,
 )
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 WORKLOAD = deployment_ref()
 ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train")
 GONE = WorkloadState(WorkloadPhase.ABSENT)
 
 
-def _stage(*entries: str, workload: WorkloadState, deleting: bool = False) -> Stage:
+def _stage(*entries: str, workload: WorkloadState, deleting: bool = False) -> DecisionStage:
     made = reservation(status=ClaimReservationStatus())
     on = claim(*map(pod_ref, entries), deleting=deleting)
-    return Stage(on, {made.metadata.name: (made, workload)})
+    return DecisionStage(on, {made.metadata.name: (made, workload)})
 
 
 @pytest.mark.parametrize("workload", [ENDED, GONE])
@@ -63,7 +63,7 @@ def test_no_tombstone_is_put_into_a_claim_that_is_being_deleted(keeps: bool) -> 
     on = claim(pod_ref("a"), pod_ref("b"), WORKLOAD, deleting=True)
     held = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=2)
     rules = Rules("hold", kcm_cleans_mixed_lists=keeps)
-    stage = Stage(on, {made.metadata.name: (made, held)}, rules=rules)
+    stage = DecisionStage(on, {made.metadata.name: (made, held)}, rules=rules)
     stage.put(finished("a"), running("b"))
     assert stage.settle(seconds=60) == []
 
@@ -76,7 +76,7 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
     """One that has not seen the deletion may be adding the hold, also once a claim comes to be."""
     made = reservation(deleting=True)
     gone = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
-    stage = Stage(on, {})
+    stage = DecisionStage(on, {})
     stage.put(running("a") if on and on.status.allocation else pending("a"))
     snapshot = replace(stage.snapshot(), reservations=(gone,))
     told = next(iter(decide(snapshot).statuses.values()), made.status)
@@ -86,9 +86,9 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
     assert parts or (decision.after is not None and decision.after <= 5.0 - age + 0.001)
 
 
-def _group_alone(workload: WorkloadState) -> Stage:
+def _group_alone(workload: WorkloadState) -> DecisionStage:
     made = reservation(status=ClaimReservationStatus(pod_group_name="train"))
-    on = Stage(claim(group_ref()), {made.metadata.name: (made, workload)})
+    on = DecisionStage(claim(group_ref()), {made.metadata.name: (made, workload)})
     on.rules = Rules(dialect="podgroup")
     on.groups = {"train": pod_group()}
     return on

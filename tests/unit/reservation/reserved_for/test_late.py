@@ -36,7 +36,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.claim_cases import condition, held_status
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 HOLD = deployment_ref()
 OTHER = Reference(api_group="example.com", resource="things", name="t", uid="uid-t")
@@ -45,10 +45,12 @@ ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
 IDLE = WorkloadState(WorkloadPhase.IDLE, "uid-train")
 
 
-def stage(*listed: Reference, rules: Rules = LATE, workload: WorkloadState = ACTIVE) -> Stage:
+def stage(
+    *listed: Reference, rules: Rules = LATE, workload: WorkloadState = ACTIVE
+) -> DecisionStage:
     own = {entry.uid for entry in listed if entry.resource in ("deployments", "finishedpods")}
     made = reservation(status=held_status())
-    on = Stage(
+    on = DecisionStage(
         written_by_claimctl(claim(*listed), own),
         {made.metadata.name: (made, workload)},
         rules=rules,
@@ -57,7 +59,7 @@ def stage(*listed: Reference, rules: Rules = LATE, workload: WorkloadState = ACT
     return on
 
 
-def lists(on: Stage, seconds: float = 1.0) -> list[tuple[str, ...]]:
+def lists(on: DecisionStage, seconds: float = 1.0) -> list[tuple[str, ...]]:
     """The names in the lists that follow, one tuple a write."""
     return [
         tuple(entry.name for entry in write.reserved_for)

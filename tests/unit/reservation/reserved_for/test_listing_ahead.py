@@ -57,7 +57,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.claim_cases import condition, held_status
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 WORKLOAD = deployment_ref()
 RULES = Rules("hold", list_ahead=True, crowd=0)
@@ -74,9 +74,9 @@ def stage(
     claim_deleting: bool = False,
     seen: bool = True,
     new_claim: bool = False,
-) -> Stage:
+) -> DecisionStage:
     made = reservation(status=held_status(), deleting=deleting)
-    on = Stage(
+    on = DecisionStage(
         written_by_claimctl(
             claim(*listed, deleting=claim_deleting),
             [each.uid for each in listed if each == WORKLOAD],
@@ -96,7 +96,7 @@ def new(*names: str) -> tuple[Pod, ...]:
     return tuple(owned(pending(name)) for name in names)
 
 
-def lists(on: Stage, seconds: float = 0.0) -> list[tuple[str, ...]]:
+def lists(on: DecisionStage, seconds: float = 0.0) -> list[tuple[str, ...]]:
     """The lists that claimctl writes within the time, by the names of pods and workloads."""
     writes = on.settle(seconds=seconds)
     return [
@@ -398,7 +398,7 @@ def test_dead_pods_give_their_places_to_new_ones_before_the_hold_does() -> None:
     assert on.snapshot().references[0] == WORKLOAD
 
 
-def trapped(*names: str) -> Stage:
+def trapped(*names: str) -> DecisionStage:
     """Pods that were listed ahead, and that find no node."""
     on = stage(WORKLOAD)
     on.come(*new(*names))
@@ -455,7 +455,7 @@ def test_giving_the_devices_up_waits_for_the_binding_time_from_the_removal_on() 
     assert lists(on, seconds=10.0) == [()]
 
 
-def full() -> Stage:
+def full() -> DecisionStage:
     """A full list: one pod runs, the others were listed ahead and find no node; one pod waits."""
     names = [f"p{number:03}" for number in range(LIMIT - 2)]
     on = stage(WORKLOAD, pod_ref("a"))

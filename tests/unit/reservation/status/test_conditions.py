@@ -8,7 +8,7 @@ from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import find_condition
 from tests.support.builders import claim, node, pod_ref, running
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 
 def test_a_bound_pod_on_a_claim_without_allocation_is_reported_as_stranded() -> None:
@@ -48,7 +48,7 @@ def test_messages_name_the_objects_of_the_reservation() -> None:
     assert "Deployment train does not exist" in _message(without_workload, "Ready")
 
 
-def _message(on: Stage, type_: str) -> str:
+def _message(on: DecisionStage, type_: str) -> str:
     shown = find_condition(on.reservations["train-slice"][0].status.conditions, type_)
     assert shown is not None
     return shown.message

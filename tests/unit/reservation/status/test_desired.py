@@ -36,7 +36,7 @@ from tests.support.builders import (
 )
 from tests.support.claim_cases import status_with
 from tests.support.crds import definitions
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 ETCD_TAKES = 1_500_000
 """Bytes of a request; managedFields come on top of the status."""
@@ -57,13 +57,13 @@ def ghost(number: int, **changes: Any) -> ForceDeletedPod:
     return replace(made, **changes)
 
 
-def desired(on: Stage) -> ClaimReservationStatus:
+def desired(on: DecisionStage) -> ClaimReservationStatus:
     return on.decide().statuses["train-slice"]
 
 
 def stage(
     *ghosts: ForceDeletedPod, recorded: tuple[ForceDeletedPod, ...] = (), nodes: int = 0
-) -> Stage:
+) -> DecisionStage:
     made = reservation(
         status=ClaimReservationStatus(
             claim_uid="uid-slice",
@@ -71,7 +71,7 @@ def stage(
             force_deleted_pods=recorded,
         )
     )
-    on = Stage(claim(deployment_ref()), {"train-slice": (made, ACTIVE if nodes else GONE)})
+    on = DecisionStage(claim(deployment_ref()), {"train-slice": (made, ACTIVE if nodes else GONE)})
     on.ghosts = {each.uid: (each, 0.0) for each in (*recorded, *ghosts)}
     on.put(*(running(f"pod-{number}", f"{number:0253d}") for number in range(nodes)))
     return on
@@ -188,17 +188,17 @@ def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
     assert ready.message.endswith("x...")
 
 
-def held_claim(*, recorded: bool = False, shown: bool = True) -> Stage:
+def held_claim(*, recorded: bool = False, shown: bool = True) -> DecisionStage:
     """A claim that has just got its hold, as a watch showed it."""
     status = ClaimReservationStatus(claim_uid="uid-slice", reserved_for=deployment_ref())
     made = reservation(status=status if recorded else ClaimReservationStatus())
     held = claim(deployment_ref())
     if shown:
         held = written_by_claimctl(held, {deployment_ref().uid})
-    return Stage(held, {"train-slice": (made, ACTIVE)})
+    return DecisionStage(held, {"train-slice": (made, ACTIVE)})
 
 
-def due(on: Stage, **changes: Any) -> Decision:
+def due(on: DecisionStage, **changes: Any) -> Decision:
     snapshot = on.snapshot()
     return decide(replaced(snapshot, memory=replaced(snapshot.memory, **changes)))
 
@@ -232,7 +232,7 @@ def test_that_others_released_the_claim_is_told_after_a_moment() -> None:
     told, _ = on.reservations["train-slice"]
     status = replace(told.status, reserved_for=None)
     free = claim(allocated=False, finalizer=False)
-    on = Stage(free, {"train-slice": (reservation(status=status), ACTIVE)})
+    on = DecisionStage(free, {"train-slice": (reservation(status=status), ACTIVE)})
     assert due(on, due_age={"train-slice": MOMENT - 0.1}).write is None
     assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
 
@@ -266,20 +266,20 @@ def test_the_time_of_the_last_consumer_waits_for_the_end_of_a_job_only() -> None
 def test_what_is_wrong_with_a_template_is_told_at_once(changes: dict[str, Any]) -> None:
     """The next reconcile asks for the template again, and knows nothing of this one."""
     made = reservation(resource_claim_template_name="slices")
-    snapshot = replaced(Stage(None, {"train-slice": (made, ACTIVE)}).snapshot(), **changes)
+    snapshot = replaced(DecisionStage(None, {"train-slice": (made, ACTIVE)}).snapshot(), **changes)
     decision = decide(replaced(snapshot, memory=replaced(snapshot.memory, due_age={})))
     assert isinstance(decision.write, WriteStatus)
 
 
 def test_that_a_claim_waits_for_its_first_pod_is_told_last() -> None:
-    on = Stage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
+    on = DecisionStage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
     assert due(on, due_age={"train-slice": MOMENT}).write is None
     assert isinstance(due(on, due_age={"train-slice": NOTHING_YET}).write, WriteStatus)
 
 
 def test_that_a_claim_without_devices_has_a_problem_is_told_after_a_moment() -> None:
     """Only what is as it should be can wait for the first pod."""
-    on = Stage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
+    on = DecisionStage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
     on.put(running("stranded"))
     assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
 
@@ -297,19 +297,19 @@ def test_an_allocation_without_a_time_counts_from_when_it_was_first_told() -> No
 def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None:
     recorded = held_claim(recorded=True).reservations["train-slice"][0]
     going = reservation(deleting=True, status=recorded.status)
-    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (going, GONE)})
+    on = DecisionStage(claim(allocated=False, finalizer=False), {"train-slice": (going, GONE)})
     assert not isinstance(due(on).write, WriteStatus)
     release = ReleaseProgress(step="Intent", reason="Idle", since=NOW, claim_uid="uid-slice")
     begun = reservation(deleting=True, status=replace(recorded.status, release=release))
-    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (begun, GONE)})
+    on = DecisionStage(claim(allocated=False, finalizer=False), {"train-slice": (begun, GONE)})
     decision = due(on)
     assert decision.write == SetFinalizer(begun, present=False)
     assert decision.statuses["train-slice"].release is None
     kept = replace(begun.metadata, finalizers=(*begun.metadata.finalizers, "foregroundDeletion"))
     staying = replace(begun, metadata=kept)
-    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (staying, GONE)})
+    on = DecisionStage(claim(allocated=False, finalizer=False), {"train-slice": (staying, GONE)})
     assert isinstance(due(on).write, WriteStatus)
-    allocated_anew = Stage(claim(pod_ref("new")), {"train-slice": (begun, GONE)})
+    allocated_anew = DecisionStage(claim(pod_ref("new")), {"train-slice": (begun, GONE)})
     allocated_anew.put(running("new"))
     assert isinstance(due(allocated_anew).write, WriteStatus)
 
@@ -319,17 +319,17 @@ def reporting(
     *,
     on: ResourceClaim | None = None,
     workload: WorkloadState = ACTIVE,
-) -> Stage:
+) -> DecisionStage:
     """A held claim with a running pod, whose reservation has another status than it should have."""
     listed = written_by_claimctl(claim(deployment_ref(), pod_ref("a")), ["uid-train"])
     made = reservation(status=status or ClaimReservationStatus())
-    on_stage = Stage(on or listed, {"train-slice": (made, workload)})
+    on_stage = DecisionStage(on or listed, {"train-slice": (made, workload)})
     on_stage.put(running("a"))
     on_stage.time += 60
     return on_stage
 
 
-def last(on: Stage) -> bool | None:
+def last(on: DecisionStage) -> bool | None:
     """Whether the status is the last write; None if no status is written."""
     write = on.decide().write
     return write.last if isinstance(write, WriteStatus) else None
@@ -339,7 +339,7 @@ def test_nothing_is_left_to_do_after_a_status_that_reports_a_hold() -> None:
     assert last(reporting()) is True
 
 
-def _with_another(on: Stage) -> Stage:
+def _with_another(on: DecisionStage) -> DecisionStage:
     made = reservation("other", workload="other")
     on.reservations["other"] = made, WorkloadState(WorkloadPhase.ACTIVE, "uid-other", wants=1)
     return on
@@ -348,7 +348,7 @@ def _with_another(on: Stage) -> Stage:
 RELEASE = ReleaseProgress(
     step=ReleaseStep.INTENT, reason=Reason.IDLE, since=NOW, claim_uid="uid-slice"
 )
-UNUSED = Stage(
+UNUSED = DecisionStage(
     written_by_claimctl(claim(deployment_ref()), ["uid-train"]),
     {"train-slice": (reservation(status=ClaimReservationStatus()), ACTIVE)},
 )
@@ -365,7 +365,7 @@ UNUSED = Stage(
         pytest.param(reporting(on=claim(allocated=False)), id="nothing is allocated"),
     ],
 )
-def test_a_decision_may_follow_from_any_other_status(on: Stage) -> None:
+def test_a_decision_may_follow_from_any_other_status(on: DecisionStage) -> None:
     assert last(on) is not True
 
 

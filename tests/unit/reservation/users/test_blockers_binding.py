@@ -45,7 +45,7 @@ from tests.support.builders import (
     written_by_claimctl,
 )
 from tests.support.claim_cases import condition, held_status, lists
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 WORKLOAD, GROUP = deployment_ref(), group_ref()
 OLD = deployment_ref(uid="uid-old")
@@ -57,12 +57,12 @@ BOUND_LATE = "PodsMayBeBound"
 
 def stage(
     rules: Rules, *listed: Reference, deleting: bool = False, created_for: Reference = WORKLOAD
-) -> Stage:
+) -> DecisionStage:
     grouped = rules.dialect == "podgroup"
     status = held_status(dialect=rules.dialect, pod_group_name="train" if grouped else "")
     made = reservation(status=status, deleting=deleting)
     shared = rules.dialect == "native"
-    on = Stage(
+    on = DecisionStage(
         claim(*listed, shared=shared, created_for=created_for if shared else None),
         {made.metadata.name: (made, GROUPED if grouped else ACTIVE)},
         rules=rules,
@@ -72,7 +72,7 @@ def stage(
     return on
 
 
-def waits(on: Stage, seconds: float) -> None:
+def waits(on: DecisionStage, seconds: float) -> None:
     """The release goes on up to the last moment of the wait, and then ends in one write."""
     assert [deallocates for _, deallocates in lists(on.settle(seconds=seconds - 1))] in (
         [],
@@ -82,7 +82,7 @@ def waits(on: Stage, seconds: float) -> None:
     assert lists(on.settle(seconds=1.5)) == [((), True)]
 
 
-def trapped(on: Stage, *pods: Pod) -> Stage:
+def trapped(on: DecisionStage, *pods: Pod) -> DecisionStage:
     on.nodes = {"node-0": node(), "node-1": node("node-1")}
     on.put(*pods)
     on.settle(seconds=59.9)

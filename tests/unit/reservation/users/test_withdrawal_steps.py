@@ -26,7 +26,7 @@ from tests.support.builders import (
     tomb,
 )
 from tests.support.claim_cases import held_status, lists
-from tests.support.stage import Stage
+from tests.support.stage import DecisionStage
 
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_group="train")
 WORKLOAD, GROUP = deployment_ref(), group_ref()
@@ -39,12 +39,14 @@ PARTED = 5.0
 """Seconds from the deletion of the reservation until no other controller adds its hold."""
 
 
-def withdrawn(*listed: Reference, pods: tuple[Pod, ...] = (MEMBER,), owned: bool = False) -> Stage:
+def withdrawn(
+    *listed: Reference, pods: tuple[Pod, ...] = (MEMBER,), owned: bool = False
+) -> DecisionStage:
     status = held_status(dialect="podgroup", pod_group_name="train")
     made = reservation(status=status, deleting=True)
     if owned:
         made = replace(made, metadata=replace(made.metadata, owner_references=(OWNER,)))
-    on = Stage(
+    on = DecisionStage(
         claim(*listed or (GROUP, WORKLOAD)),
         {made.metadata.name: (made, ACTIVE)},
         rules=Rules("podgroup"),

@@ -44,7 +44,7 @@ FAILED_POD_PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _DaemonSetState:
     workload: Object
     digest: str
     """The hash of the current template."""
@@ -90,10 +90,10 @@ class DaemonSetController(Component[Key]):
         known = self._revisions.of(workload)
         current = self._revisions.update(workload, known)
         digest = labels(current)[HASH_LABEL]
-        state = _State(workload, digest, self._pods(workload))
+        state = _DaemonSetState(workload, digest, self._pods(workload))
         if not self._manage(state):
             self._roll(state)
-        self._write_status(_State(workload, digest, self._pods(workload)))
+        self._write_status(_DaemonSetState(workload, digest, self._pods(workload)))
         live = {f"{name(workload)}-{labels(pod).get(HASH_LABEL)}" for pod in self._all(workload)}
         self._revisions.truncate(workload, known, {name(current), *live})
 
@@ -109,7 +109,7 @@ class DaemonSetController(Component[Key]):
 
     # Nodes without a pod, and pods that should not be there
 
-    def _manage(self, state: _State) -> bool:
+    def _manage(self, state: _DaemonSetState) -> bool:
         """Create and delete pods; return whether any was."""
         acted = False
         for node in tuple(self.views["nodes"].items()):
@@ -123,10 +123,10 @@ class DaemonSetController(Component[Key]):
                 acted = True
         return acted
 
-    def _new(self, state: _State, node: str) -> Object:
+    def _new(self, state: _DaemonSetState, node: str) -> Object:
         return daemon_pod(state.workload, node, state.digest)
 
-    def _surplus(self, state: _State, pods: list[Object], *, stays: bool) -> list[Object]:
+    def _surplus(self, state: _DaemonSetState, pods: list[Object], *, stays: bool) -> list[Object]:
         there = [each for each in pods if not deleting(each)]
         if not stays:
             return there
@@ -135,7 +135,7 @@ class DaemonSetController(Component[Key]):
         running.sort(key=lambda each: each["metadata"]["creationTimestamp"])
         return [*done, *running[1:]]
 
-    def _is_due(self, state: _State, pod: Object) -> bool:
+    def _is_due(self, state: _DaemonSetState, pod: Object) -> bool:
         """Whether an ended pod is deleted now; a failed one after a pause."""
         if uid(pod) in self._failed:
             return True
@@ -152,7 +152,7 @@ class DaemonSetController(Component[Key]):
 
     # Rollouts
 
-    def _roll(self, state: _State) -> None:
+    def _roll(self, state: _DaemonSetState) -> None:
         """Delete pods of an old template, as many as may be unavailable."""
         strategy = state.workload["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
@@ -176,11 +176,11 @@ class DaemonSetController(Component[Key]):
         for pod in (*replaced, *candidates[: max(allowed - unavailable, 0)]):
             delete_pod(self, state.workload, pod)
 
-    def _desired(self, state: _State) -> int:
+    def _desired(self, state: _DaemonSetState) -> int:
         nodes = self.views["nodes"].items()
         return sum(1 for each in nodes if should_run(state.workload, each)[0])
 
-    def _is_new(self, state: _State, pod: Object) -> bool:
+    def _is_new(self, state: _DaemonSetState, pod: Object) -> bool:
         generation = annotations_of(state.workload).get(GENERATION)
         same = generation is not None and labels(pod).get(GENERATION_LABEL) == generation
         return same or labels(pod).get(HASH_LABEL) == state.digest
@@ -195,7 +195,7 @@ class DaemonSetController(Component[Key]):
 
     # Status
 
-    def _write_status(self, state: _State) -> None:
+    def _write_status(self, state: _DaemonSetState) -> None:
         current = self.views["daemonsets"].get(*key_of(state.workload))
         if current is None:
             return
@@ -203,7 +203,7 @@ class DaemonSetController(Component[Key]):
         if status != (current.get("status") or {}):
             self.api.update("daemonsets", {**current, "status": status}, "status")
 
-    def _status(self, state: _State) -> Object:
+    def _status(self, state: _DaemonSetState) -> Object:
         counts = dict.fromkeys(("desired", "current", "wrong", "ready", "available", "new"), 0)
         for node in self.views["nodes"].items():
             pods = state.pods.get(name(node), [])

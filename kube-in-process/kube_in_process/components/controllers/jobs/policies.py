@@ -15,7 +15,7 @@ from kube_in_process.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FailureVerdict:
     """The effect of a failed pod: why the Job fails ('' if not), and whether the pod counts."""
 
     message: str = ""
@@ -35,7 +35,7 @@ def has_failed(job: Object, pod: Object) -> bool:
     return not replaces_failed_only(job) and deleting(pod) and phase(pod) != "Succeeded"
 
 
-def judged(job: Object, pod: Object) -> Verdict:
+def judged(job: Object, pod: Object) -> FailureVerdict:
     """The verdict of the first rule that matches a failed pod."""
     for number, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
         why = _matched(rule, pod)
@@ -43,11 +43,11 @@ def judged(job: Object, pod: Object) -> Verdict:
             continue
         action = rule["action"]
         if action == "Ignore":
-            return Verdict(counts=False, action=action)
+            return FailureVerdict(counts=False, action=action)
         if action != "FailJob":
-            return Verdict(action=action)
-        return Verdict(f"{why} matching {action} rule at index {number}", action=action)
-    return Verdict()
+            return FailureVerdict(action=action)
+        return FailureVerdict(f"{why} matching {action} rule at index {number}", action=action)
+    return FailureVerdict()
 
 
 def _matched(rule: Mapping[str, Any], pod: Object) -> str:

@@ -28,7 +28,7 @@ class Final:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """The status to write first, and the pods that lose their finalizer after it (``untrack``)."""
 
     interim: Object
@@ -56,7 +56,7 @@ class Outcome:
         return Final(status, last)
 
 
-def outcome(job: Object, counted: Counted, now: str) -> Outcome:
+def outcome(job: Object, counted: Counted, now: str) -> JobOutcome:
     """The result of one sync of a Job."""
     status = {**job["status"]}
     status.pop("active", None)
@@ -71,7 +71,7 @@ def outcome(job: Object, counted: Counted, now: str) -> Outcome:
     met = counted.verdict
     if met is not None and condition({"status": status}, met["type"]) is None:
         status["conditions"] = conditions_with(status, met)
-    return Outcome(status, untrack, met, counted.terminating)
+    return JobOutcome(status, untrack, met, counted.terminating)
 
 
 def _add_indexes(status: Object, counted: Counted) -> None:

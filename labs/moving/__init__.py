@@ -1,1 +1,0 @@
-"""Measures on real servers where a pod with claims goes that is evicted."""
