@@ -13,6 +13,7 @@ LABS = {
     "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
     "kinds": ("kinds.lab", "play random rules of a kind, lies of its status, and lost rights"),
     "histories": ("torture.histories", "compare what claimctl does before and after a change"),
+    "habits": ("habits.lab", "play drivers with habits, with claimctl and without it"),
     "torture-real": ("torture_real.lab", "play schedules while real servers are killed"),
     "torture-nodes": ("torture_nodes.lab", "random users and random kills on real nodes"),
     "torture-real-mutants": ("torture_real.mutants", "plant bugs; torture-real must catch each"),

@@ -124,9 +124,9 @@ class Snapshots:
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
+            unstarted = [pod.metadata.uid for pod in waiting]
             devices = judge(claim.devices, caches.slices_of(claim))
-            gone = [judged.key for judged in devices if judged.gone]
-            seen.claims.observe_present(key, dead, [pod.metadata.uid for pod in waiting], gone)
+            seen.claims.observe_present(key, dead, unstarted, devices)
             seen.drivers.recall(claim, reservations)
             entries = {entry.uid for entry in claim.status.reserved_for}
             for pod in pods if len(entries) <= FEW_ENTRIES else ():

@@ -107,7 +107,7 @@ def _equal_statements(
     wanted = [ast.dump(statement) for statement in old]
     for parent in ast.walk(function):
         for _, value in ast.iter_fields(parent):
-            if not isinstance(value, list):
+            if not isinstance(value, list) or not all(isinstance(x, ast.stmt) for x in value):
                 continue
             for at in range(len(value) - len(old) + 1):
                 window = slice(at, at + len(old))

@@ -15,7 +15,7 @@ def wait(left):
     return 0
 
 class Queue:
-    async def take(self, left):
+    async def take(self, left, *, at=None, by):
         self.taken = (left
                       > 0)
         self.left = left

@@ -33,7 +33,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.facts.devices import DeviceKey, judge
+from claimctl.reservation.facts.devices import DeviceKey, judge, stays_gone
 from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
 from claimctl.reservation.facts.pods import evicts_a_pod, is_done
 from claimctl.reservation.facts.reasons import Reason
@@ -195,8 +195,11 @@ class DecisionStage:
             seen = self._dead_seen
             self._dead_seen = {pod.uid: seen.get(pod.uid, self.time) for pod in dead}
         devices = judge(self.claim.devices if self.claim is not None else (), self.slices)
-        gone = [judged.key for judged in devices if judged.gone]
-        self._gone_seen = {key: self._gone_seen.get(key, self.time) for key in gone}
+        before, self._gone_seen = self._gone_seen, {}
+        for judged in devices:
+            since = before.get(judged.key, self.time)
+            if stays_gone(judged, self.time - since):
+                self._gone_seen[judged.key] = since
         return Memory(
             evicting=self._evicts(),
             gone_age={key: self.time - since for key, since in self._gone_seen.items()},

@@ -37,7 +37,7 @@ from msgspec import structs
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
-from claimctl.reservation.facts.devices import DeviceKey
+from claimctl.reservation.facts.devices import DeviceKey, JudgedDevice, stays_gone
 from claimctl.reservation.facts.memory import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
@@ -304,12 +304,12 @@ class Memories:
         key: ClaimKey,
         dead: Iterable[str],
         unstarted: Iterable[str],
-        gone: Iterable[DeviceKey] = (),
+        devices: Iterable[JudgedDevice] = (),
     ) -> None:
         """Note the present state of the claim's pods and devices.
 
         Args:
-            gone: the devices of the present allocation that are gone.
+            devices: those of the present allocation.
             dead: UIDs of the listed pods that are gone or done.
             unstarted: UIDs of the bound pods that have not started.
         """
@@ -320,7 +320,11 @@ class Memories:
         observed.dead_since = {uid: observed.dead_since.get(uid, now) for uid in dead}
         starting = observed.unstarted_since
         observed.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
-        observed.gone_since = {device: observed.gone_since.get(device, now) for device in gone}
+        before, observed.gone_since = observed.gone_since, {}
+        for judged in devices:
+            since = before.get(judged.key, now)
+            if stays_gone(judged, now - since):
+                observed.gone_since[judged.key] = since
 
     def memory(
         self,

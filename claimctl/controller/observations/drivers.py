@@ -24,7 +24,6 @@ from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
     is_pod,
     is_pod_group,
-    is_tombstone,
 )
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import find_condition
@@ -92,13 +91,17 @@ class DriversSeen:
         return RETRY_SECONDS if suspects & self._doubtful else REFUSED_SECONDS
 
     def suspicion_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
-        """Seconds until a driver of the claim counts as refusing; None if no pod waits so."""
+        """Seconds until a driver of the claim counts as refusing; None if no pod waits so.
+
+        A pod that has waited for longer is not alone any more. Only an event changes that.
+        """
         waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
         since = min((at for at in waiting if at is not None), default=None)
         suspects = _drivers(claim) - self._start
         if since is None or suspects <= self._refuse:
             return None
-        return max(since + self._patience(suspects) - self._clock.monotonic(), 0.0)
+        left = since + self._patience(suspects) - self._clock.monotonic()
+        return left if left > 0 else None
 
     def recall(self, claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> None:
         """Note what an earlier controller saw, by the conditions that it wrote."""
@@ -114,10 +117,10 @@ def _drivers(claim: ResourceClaim) -> set[str]:
 
 
 def _is_only_pod_beside_hold(claim: ResourceClaim, uid: str) -> bool:
-    """Whether the list has this pod and, besides, nothing but holds."""
+    """Whether the list has this pod and, besides, nothing but holds and tombstones."""
     entries = claim.status.reserved_for
     if not 2 <= len(entries) <= FEW_ENTRIES or claim.is_open_to_any:
         return False
     others = [entry for entry in entries if entry.uid != uid]
-    shared = any(is_pod(e) or is_pod_group(e) or is_tombstone(e) for e in others)
+    shared = any(is_pod(e) or is_pod_group(e) for e in others)
     return len(others) == len(entries) - 1 and not shared

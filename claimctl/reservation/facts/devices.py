@@ -50,7 +50,8 @@ class JudgedDevice:
         return self.result.driver, self.result.pool, self.result.device
 
     def __str__(self) -> str:
-        said = "is not published any more" if self.gone else "is published"
+        absent = self.gone or self.unpublished
+        said = "is not published any more" if absent else "is published"
         if self.taint is not None:
             said = f"has the taint {self.taint.text}"
         driver, pool, device = self.key
@@ -76,6 +77,18 @@ def judge(
         complete = pool and all(piece.pool.resource_slice_count == len(pool) for piece in pool)
         gone = complete and device is None and not (habits and habits.hides_used_devices)
         yield JudgedDevice(result, device, taint, bool(gone), not pool)
+
+
+def stays_gone(judged: JudgedDevice, age: float) -> bool:
+    """Whether a device is gone, or was gone for long when its slices went away.
+
+    Slices go away for some seconds when a kubelet or a driver is restarted. Without this, a hold
+    would come back for the time, and bring a pod to a device that is not there.
+
+    Args:
+        age: for how many seconds it was gone, until now or until its slices went away.
+    """
+    return judged.gone or (judged.unpublished and age >= GONE_BESIDE_PODS_SECONDS)
 
 
 def pools_of(claim: ResourceClaim) -> list[PoolKey]:

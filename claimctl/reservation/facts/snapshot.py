@@ -17,6 +17,7 @@ from claimctl.reservation.facts.devices import (
     after_eviction,
     is_for_one_pod,
     judge,
+    stays_gone,
 )
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.memory import Memory
@@ -289,8 +290,8 @@ class Snapshot:
                 text = f"{judged}; {after_eviction(kinds)}" if evicts else str(judged)
                 kept = never and not evicts
                 losses.append(Loss(Reason.DEVICE_TAINTED, text, None if kept else 0.0))
-            elif judged.gone:
-                left = max(patience - self.memory.gone_age.get(judged.key, 0.0), 0.0)
+            elif stays_gone(judged, age := self.memory.gone_age.get(judged.key, 0.0)):
+                left = max(patience - age, 0.0)
                 losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
         return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 

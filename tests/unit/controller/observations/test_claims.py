@@ -12,8 +12,9 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.kube.informer import Change
+from claimctl.reservation.facts.devices import JudgedDevice
 from claimctl.reservation.facts.memory import Memory, Openings
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -569,18 +570,45 @@ def test_a_device_that_evicted_a_pod_counts_until_the_claim_is_allocated_anew() 
     assert not ages(memories, claim(version="4")).evicting
 
 
+def judged(name: str, *, gone: bool = False, unpublished: bool = False) -> JudgedDevice:
+    result = DeviceRequestAllocationResult(driver="gpu.example.com", pool="node-0", device=name)
+    return JudgedDevice(result, gone=gone, unpublished=unpublished)
+
+
+def gone_ages(memories: Memories, version: str = "1") -> dict[str, float]:
+    ages = memories.memory(claim(version=version), Ghosts()).gone_age
+    return {device: age for (_, _, device), age in ages.items()}
+
+
 def test_a_device_is_gone_since_it_was_first_seen_so_in_the_present_allocation() -> None:
-    clock, gone = HandClock(), ("gpu.example.com", "node-0", "gpu-0")
+    clock, lost = HandClock(), judged("gpu-0", gone=True)
     memories = Memories(clock)
-    memories.observe_present(KEY, (), (), (gone,))
+    memories.observe_present(KEY, (), (), (lost,))
     memories.see(claim(version="1"))
-    memories.observe_present(KEY, (), (), (gone,))
+    memories.observe_present(KEY, (), (), (lost,))
     clock.time += 7
-    memories.observe_present(KEY, (), (), (gone, ("gpu.example.com", "node-0", "gpu-1")))
-    assert list(memories.memory(claim(version="1"), Ghosts()).gone_age.values()) == [7, 0]
-    memories.observe_present(KEY, (), (), ())
-    memories.observe_present(KEY, (), (), (gone,))
-    assert memories.memory(claim(version="1"), Ghosts()).gone_age == {gone: 0}
+    memories.observe_present(KEY, (), (), (lost, judged("gpu-1", gone=True)))
+    assert gone_ages(memories) == {"gpu-0": 7, "gpu-1": 0}
+    memories.observe_present(KEY, (), (), (judged("gpu-0"),))
+    memories.observe_present(KEY, (), (), (lost,))
+    assert gone_ages(memories) == {"gpu-0": 0}
     clock.time += 7
     memories.see(claim(allocated=False, version="2"))
-    assert memories.memory(claim(version="2"), Ghosts()).gone_age == {}
+    assert gone_ages(memories, "2") == {}
+
+
+@pytest.mark.parametrize(("seconds", "ages"), [(29, {}), (30, {"gpu-0": 35})])
+def test_a_device_that_was_gone_for_long_stays_gone_while_its_slices_are_away(
+    seconds: float, ages: dict[str, float]
+) -> None:
+    clock, away = HandClock(), judged("gpu-0", unpublished=True)
+    memories = Memories(clock)
+    memories.see(claim(version="1"))
+    memories.observe_present(KEY, (), (), (judged("gpu-0", gone=True),))
+    clock.time += seconds
+    memories.observe_present(KEY, (), (), (away,))
+    clock.time += 5
+    memories.observe_present(KEY, (), (), (away,))
+    assert gone_ages(memories) == ages
+    memories.observe_present(KEY, (), (), (judged("gpu-0"),))
+    assert gone_ages(memories) == {}

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.drivers import REFUSED_SECONDS, RETRY_SECONDS, DriversSeen
 from claimctl.reservation.facts.pods import PREPARED
+from claimctl.reservation.facts.references import tombstone
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
@@ -53,10 +54,25 @@ def test_a_pod_that_does_not_start_beside_a_hold_shows_a_driver_that_refuses() -
     assert refused().refusing == DRIVER
 
 
+def test_a_tombstone_beside_the_hold_hides_nothing() -> None:
+    """A pod of a Job that is retried starts beside both."""
+    listed = claim(HOLD, tombstone(pod_ref("b")), pod_ref("a"))
+    seen = SeenDrivers().see(unprepared(), listed).see(unprepared(), listed, after=REFUSED_SECONDS)
+    assert seen.refusing == DRIVER
+
+
 def test_a_moment_shows_nothing() -> None:
     seen = SeenDrivers().see(unprepared()).see(unprepared(), after=REFUSED_SECONDS - 1)
     assert seen.refusing == frozenset()
     assert seen.drivers.suspicion_left(BESIDE, [unprepared()]) == 1.0
+
+
+def test_a_pod_that_is_joined_by_another_is_not_looked_at_again_and_again() -> None:
+    joined = claim(HOLD, pod_ref("a"), pod_ref("b"))
+    seen = SeenDrivers().see(unprepared()).see(unprepared(), joined, after=REFUSED_SECONDS)
+    assert seen.refusing == frozenset()
+    assert seen.drivers.suspicion_left(joined, [unprepared()]) is None
+    assert seen.see(unprepared()).refusing == DRIVER
 
 
 def test_nothing_is_shown_by_a_pod_that_is_not_alone_beside_a_hold() -> None:

@@ -326,6 +326,21 @@ def test_the_time_begins_anew_when_the_device_is_seen_or_its_pool_is_not_complet
         assert len(lists(on.settle(seconds=2))) == 1
 
 
+def test_a_hold_does_not_come_back_to_a_lost_device_while_its_slices_are_away() -> None:
+    """As while a kubelet is restarted: its driver then publishes what it has, without the
+    device."""
+    on = beside_a_pod(WITHOUT)
+    assert lists(on.settle(seconds=31)) == [ONLY_PODS]
+    on.slices = ()
+    assert lists(on.settle(seconds=13)) == []
+    assert condition(on, "Reserved") == ("False", "DeviceGone")
+    assert "is not published any more" in message(on, "Reserved")
+    on.slices = (WITHOUT,)
+    assert lists(on.settle(seconds=60)) == []
+    on.slices = (SOUND,)
+    assert lists(on.settle(seconds=2)) == [BOTH]
+
+
 def test_a_claim_that_a_vanished_pod_may_use_waits_for_it() -> None:
     on = alone(WITHOUT)
     on.ghosts = {

@@ -1,0 +1,1 @@
+"""Plays drivers with habits through the lives of workloads, with claimctl and without it."""
