@@ -20,6 +20,7 @@ from tests.e2e.runbooks import programs
 pytestmark = pytest.mark.alone
 
 NOT_RUN = {
+    "doctor driver": "it needs a driver, and pods that start: test_driver_check.py",
     "demo cluster": "it serves until a signal: test_kubectl.py",
     "demo": "it takes a minute: test_demo.py",
     "controller": "it runs until a signal: test_controller_command.py",
