@@ -19,7 +19,7 @@ from labs.model.state import ListEntry, ModelPod, put, renamed, renamed_process,
 from labs.part import part
 
 C = TypeVar("C", Scenario, Mutation)
-_PARTS = 8
+_PARTS = 16
 """A test run makes one of the largest searches in so many."""
 ONE_POD = Bounds(pods=1, crashes=1, actions=1)
 

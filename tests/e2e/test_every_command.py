@@ -37,7 +37,6 @@ LEFT_OUT = {
 TRAIN = Workload("ml", "train", "slice", 3)
 VERSIONS = [
     ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 32)),
-    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36)),
     ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), nodes=1),
 ]
 POLICY = """\
@@ -71,7 +70,7 @@ class CommandShell:
 
 @pytest.mark.alone
 @pytest.mark.real_time(600)
-@pytest.mark.parametrize("options", VERSIONS, ids=["1.32", "1.36", "podgroup"])
+@pytest.mark.parametrize("options", VERSIONS, ids=["1.32", "podgroup"])
 async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
         acts = Acts(served.stage, native=False, groups=options.preset is Preset.POD_GROUPS)

@@ -28,7 +28,6 @@ from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e import manifests, orphans
 from tests.e2e.faulty import Faulty
 from tests.e2e.harness import (
-    HOLD_134,
     HOLD_136,
     NAMESPACE,
     NATIVE,
@@ -42,7 +41,7 @@ from tests.support.counting_server import CountingTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+newest = pytest.mark.parametrize("options", [HOLD_136], ids=["1.36"])
 causes = pytest.mark.parametrize("cause", MAKERS)
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap", ObjectHeader)
 
@@ -82,7 +81,7 @@ class Interrupted:
 
 
 @causes
-@both
+@newest
 async def test_a_leftover_is_found_and_freed(stage: Stage, cause: str) -> None:
     await MAKERS[cause](stage)
     assert await freed(stage) == [("slice", cause, "Freed")]
@@ -91,7 +90,7 @@ async def test_a_leftover_is_found_and_freed(stage: Stage, cause: str) -> None:
 
 
 @causes
-@both
+@newest
 async def test_a_controller_that_watched_all_the_time_frees_it_without_a_grace(
     stage: Stage, cause: str
 ) -> None:
@@ -122,7 +121,7 @@ async def test_a_look_writes_nothing_and_says_what_would_be_done(stage: Stage, c
     assert not await stage.released()
 
 
-@both
+@newest
 async def test_a_pod_that_only_the_orphaned_hold_keeps_waiting_runs_in_the_end(
     stage: Stage,
 ) -> None:
@@ -138,7 +137,7 @@ async def test_a_pod_that_only_the_orphaned_hold_keeps_waiting_runs_in_the_end(
     await stage.until_running(1)
 
 
-@both
+@newest
 async def test_what_is_in_use_held_or_healthy_is_not_looked_at_twice(
     stage: Stage, options: ClusterOptions
 ) -> None:

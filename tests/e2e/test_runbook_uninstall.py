@@ -23,7 +23,6 @@ PAGE = "uninstall.md"
 TRAIN = Workload("ml", "train", "slice", 2, reserve=True)
 BATCH = Workload("ml", "once", "slice", 1)
 OPTIONS = [
-    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34)),
     ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36)),
     ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), nodes=1),
 ]
@@ -116,7 +115,7 @@ async def everything_goes(served: ServedCluster) -> float:
     return loop.time() - began
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["hold-1.34", "hold-1.36", "podgroup"])
+@pytest.mark.parametrize("options", OPTIONS, ids=["hold", "podgroup"])
 async def test_claimctl_goes_and_running_pods_stay(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
         made = acts(served, options)
@@ -142,7 +141,7 @@ async def test_claimctl_goes_and_running_pods_stay(options: ClusterOptions, tmp_
         print(f"everything was gone after {seconds:.1f} s")
 
 
-HOLD = OPTIONS[1]
+HOLD = OPTIONS[0]
 
 
 async def test_each_failure_on_the_page_ends_well(tmp_path: Path) -> None:
