@@ -188,7 +188,10 @@ SKIPPED = (
 def reason_for(nodeid: str, cluster: RealCluster) -> str:
     """Why a test is skipped on ``cluster``, or ''."""
     name, _, rest = nodeid.rpartition("::")[2].partition("[")
-    variants = {name, *(f"{name}[{each}]" for each in rest.removesuffix("]").split("-"))}
+    parameters = rest.removesuffix("]")
+    # one of several parameters, or one with hyphens in it
+    parts = (parameters, *parameters.split("-"))
+    variants = {name, *(f"{name}[{part}]" for part in parts)}
     for each in SKIPPED:
         if each.concerns(cluster) and not variants.isdisjoint(each.tests):
             return each.reason

@@ -46,6 +46,9 @@ def test_one_of_several_parameters_can_be_skipped() -> None:
     name = "tests/e2e/test_controller_reallocation.py::test_pods_whose_devices_cannot_be_reached"
     assert reason_for(f"{name}_get_others[hold 1.34-lost]", ON_134).startswith("the node lifecycle")
     assert reason_for(f"{name}_get_others[hold 1.34-tainted]", ON_134) == ""
+    name = "test_the_check_names_the_habit_of_a_driver_and_leaves_nothing"
+    assert reason_for(f"{name}[refuses-a-second-pod]", ON_134)
+    assert not reason_for(f"{name}[wants-one-pod]", ON_134)
 
 
 def test_a_manifest_gets_the_names_of_its_scenario() -> None:
