@@ -83,7 +83,9 @@ class _Statuses:
             running = state.get("running")
             if running and before and _time(running["startedAt"]) + _BLUR == before.since:
                 continue
-            self._close(name, [_time(each["finishedAt"]) for each in ends if each])
+            # of a container that was never started, a kubelet tells no times
+            times = [each.get("finishedAt") for each in ends if each]
+            self._close(name, [_time(time) for time in times if time])
             if running:
                 self.open[name] = _run(pod, name, _time(running["startedAt"]))
         if gone:

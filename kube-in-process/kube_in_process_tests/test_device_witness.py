@@ -248,6 +248,10 @@ RAN_WELL: dict[str, tuple[list[Call], list[Object]]] = {
             pod(19, running(3), deletionTimestamp=clock(49), deletionGracePeriodSeconds=30),
         ],
     ),
+    "it was never started": (
+        [],
+        [pod(9, {"state": {"terminated": {"finishedAt": None, "startedAt": None}}})],
+    ),
     "it was deleted by force": (
         PREPARED,
         [pod(3, running(3)), pod(40, running(3), deleted=True)],
