@@ -144,7 +144,13 @@ def judge_cluster(cluster: Cluster) -> list[DeviceFault]:
     """The faults in the history of a cluster in a process, by the calls of all its drivers."""
     shift = cluster.clock.now().timestamp() - cluster.clock.monotonic()
     calls = [
-        replace(call, asked=call.asked + shift, time=call.time + shift)
+        replace(
+            call,
+            asked=call.asked + shift,
+            time=call.time + shift,
+            # two drivers may have pools and devices of the same names
+            devices=tuple(f"{driver.name}/{device}" for device in call.devices),
+        )
         for driver in cluster.drivers.values()
         for call in driver.calls
     ]
