@@ -120,14 +120,17 @@ def judge(
     calls: Sequence[Call],
     history: Iterable[Revision],
     deaths: Deaths = NONE,
+    driver: str = "",
 ) -> list[DeviceFault]:
     """The faults, in the order of time.
 
     Args:
-        calls: what the drivers were asked, in seconds of the clock on the wall.
+        calls: what one driver was asked, in seconds of the clock on the wall.
         history: the revisions of claims and pods in order, with the times (``at``) of the same
             clock. A watch may report them late; whether a claim was allocated is judged by their
             numbers.
+        driver: the name of the driver; '' if the cluster has no other one. Two drivers may have
+            pools and devices of the same names, and a claim may have devices of both.
     """
     uses, revisions = uses_of(calls, deaths), list(history)
     allocated = _allocated(revisions)
@@ -135,29 +138,25 @@ def judge(
         *_given_away(uses, allocated),
         *_prepared_twice(uses, allocated),
         *_unallocated(uses, allocated),
-        *_unprepared(uses, runs_of(revisions, deaths), _with_devices(revisions)),
+        *_unprepared(uses, runs_of(revisions, deaths), _with_devices(revisions, driver)),
     ]
     return sorted(found, key=lambda each: each.since)
 
 
 def judge_cluster(cluster: Cluster) -> list[DeviceFault]:
-    """The faults in the history of a cluster in a process, by the calls of all its drivers."""
+    """The faults in the history of a cluster in a process, by the calls of each of its drivers."""
     shift = cluster.clock.now().timestamp() - cluster.clock.monotonic()
-    calls = [
-        replace(
-            call,
-            asked=call.asked + shift,
-            time=call.time + shift,
-            # two drivers may have pools and devices of the same names
-            devices=tuple(f"{driver.name}/{device}" for device in call.devices),
-        )
-        for driver in cluster.drivers.values()
-        for call in driver.calls
-    ]
+    history = [replace(each, at=each.at + shift) for each in cluster.history()]
     deaths = {
         node: [each + shift for each in times] for node, times in cluster.kubelet.deaths.items()
     }
-    return judge(calls, [replace(each, at=each.at + shift) for each in cluster.history()], deaths)
+    faults: list[DeviceFault] = []
+    for driver in cluster.drivers.values():
+        calls = [
+            replace(call, asked=call.asked + shift, time=call.time + shift) for call in driver.calls
+        ]
+        faults += judge(calls, history, deaths, driver.name)
+    return sorted(faults, key=lambda each: each.since)
 
 
 _Spans = Mapping[str, Sequence[_Span]]
@@ -215,13 +214,14 @@ def _unallocated(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault
             yield _fault("PreparedUnallocated", use, use.since, use.until - use.since)
 
 
-def _with_devices(history: Iterable[Revision]) -> set[str]:
-    """The claims that ever had a device, as namespace/name. Others are not prepared."""
+def _with_devices(history: Iterable[Revision], driver: str) -> set[str]:
+    """The claims that ever had a device of the driver, as namespace/name. It prepares no others."""
     found = set()
     for revision in history:
         if (revision.group, revision.plural) == _CLAIMS:
             allocation = (revision.object().get("status") or {}).get("allocation") or {}
-            if (allocation.get("devices") or {}).get("results"):
+            results = (allocation.get("devices") or {}).get("results") or ()
+            if any(not driver or result["driver"] == driver for result in results):
                 found.add(f"{revision.namespace}/{revision.name}")
     return found
 

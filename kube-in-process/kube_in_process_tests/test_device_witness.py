@@ -345,6 +345,14 @@ def test_a_container_that_runs_without_its_device_is_a_fault(name: str) -> None:
     assert spans == [pytest.approx(each) for each in expected]
 
 
+def test_a_driver_is_judged_by_the_claims_with_its_devices() -> None:
+    claim = has_device(1).object()
+    claim["status"]["allocation"]["devices"]["results"] = [{"driver": "gpu", "device": "dev-0"}]
+    history = [replace(has_device(1), data=encode(claim)), *versions(pod(3, running(3)))]
+    assert {each.rule for each in judge([], history, driver="gpu")} == {"RanUnprepared"}
+    assert judge([], history, driver="nic") == []
+
+
 def test_the_containers_of_a_node_end_when_it_dies() -> None:
     calls, pods, _ = RAN_BADLY["it starts beside an unprepare"]
     history = [has_device(1), *versions(*pods)]
