@@ -9,6 +9,7 @@ from typing import Any
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
+from kube_in_process.kinds.validation.amounts import AT_LEAST_ZERO, port_number
 from kube_in_process.kinds.validation.port_names import port_name
 from kube_in_process.kinds.validation.probes import (
     forbidden_in_init_containers,
@@ -40,7 +41,6 @@ _FIELDS = re.compile(
 _RESIZABLE = ("cpu", "memory")
 _RESTARTS = ("NotRequired", "RestartContainer")
 _NO_RESTART = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-_AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,8 @@ def _numbers(port: Object, path: str) -> list[FieldError]:
         found.append(errors.required(f"{path}.containerPort"))
     for key in ("containerPort", "hostPort"):
         value = port.get(key) or 0
-        if value and not 1 <= value <= 65535:
-            text = "must be between 1 and 65535, inclusive"
-            found.append(errors.invalid_value(f"{path}.{key}", value, text))
+        if value:
+            found += port_number(value, f"{path}.{key}")
     return found
 
 
@@ -233,7 +232,7 @@ def _resource(name: str, amount: Any, path: str) -> list[FieldError]:
     if not found and "/" not in name and name not in _STANDARD and "hugepages-" not in name:
         found += [errors.invalid_value(path, name, text) for text in _NOT_STANDARD]
     if number(amount) < 0:
-        found.append(errors.invalid_value(path, amount, _AT_LEAST_ZERO))
+        found.append(errors.invalid_value(path, amount, AT_LEAST_ZERO))
     return found
 
 

@@ -100,7 +100,7 @@ def _of_type(secret: Object) -> list[FieldError]:
     found = [
         errors.required(f"data[{key}]") for key in _KEYS.get(kind or "", ()) if key not in data
     ]
-    for key in _JSON.get(kind or "", ()):
+    for key in _KEYS[kind] if kind in _JSON else ():
         if key in data and (problem := _json_problem(b64decode(data[key]))):
             hidden = "<secret contents redacted>"
             found.append(errors.invalid_value(f"data[{key}]", hidden, problem))
@@ -115,10 +115,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
-_JSON: Mapping[str, tuple[str, ...]] = {
-    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    "kubernetes.io/dockercfg": (".dockercfg",),
-}
+_JSON = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
+"""The types whose keys have JSON."""
 
 
 def _json_problem(text: bytes) -> str:

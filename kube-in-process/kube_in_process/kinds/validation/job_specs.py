@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.validation.templates import not_negative, pod_template
+from kube_in_process.kinds.validation.amounts import not_negative
+from kube_in_process.kinds.validation.templates import pod_template
 from kube_in_process.objects import Object
 
 _MODES = ("NonIndexed", "Indexed")

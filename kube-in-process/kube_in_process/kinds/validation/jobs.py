@@ -13,11 +13,12 @@ from kube_in_process.kinds.defaults.workloads import (
     default_template,
 )
 from kube_in_process.kinds.strategy import WriteContext
+from kube_in_process.kinds.validation.amounts import not_negative
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.job_specs import job_errors
 from kube_in_process.kinds.validation.label_selectors import label_selector
 from kube_in_process.kinds.validation.pod_warnings import TemplateStrategy
-from kube_in_process.kinds.validation.templates import mismatch, not_negative, shown_selector
+from kube_in_process.kinds.validation.templates import mismatch, shown_selector
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.strategy import Strategy, WriteContext
+from kube_in_process.kinds.validation.amounts import not_negative
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.label_selectors import label_selector
-from kube_in_process.kinds.validation.templates import not_negative
 from kube_in_process.kinds.validation.workload_specs import at_most_all, int_or_percent
 from kube_in_process.objects import Object
 from kube_in_process.options import Features

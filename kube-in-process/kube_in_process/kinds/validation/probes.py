@@ -6,6 +6,7 @@ from typing import Any
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
+from kube_in_process.kinds.validation.amounts import not_negative, port_number
 from kube_in_process.kinds.validation.port_names import port_name
 from kube_in_process.objects import Object
 
@@ -19,8 +20,6 @@ _NUMBERS = (
     "failureThreshold",
 )
 _SCHEMES = ("HTTP", "HTTPS")
-_PORT_RANGE = "must be between 1 and 65535, inclusive"
-_AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 
 def hooks_and_probes(container: Object, path: str) -> list[FieldError]:
@@ -44,10 +43,7 @@ def forbidden_in_init_containers(container: Object, path: str) -> list[FieldErro
 
 
 def _probe(probe: Object, path: str, name: str) -> list[FieldError]:
-    found = _handler(probe, path)
-    for key in _NUMBERS:
-        if (value := probe.get(key) or 0) < 0:
-            found.append(errors.invalid_value(f"{path}.{key}", value, _AT_LEAST_ZERO))
+    found = [*_handler(probe, path), *not_negative(probe, _NUMBERS, path)]
     seconds = probe.get("terminationGracePeriodSeconds")
     where = f"{path}.terminationGracePeriodSeconds"
     if seconds is not None and seconds <= 0:
@@ -84,4 +80,4 @@ def _handler(handler: Object, path: str) -> list[FieldError]:
 def _port(port: Any, path: str) -> list[FieldError]:
     if isinstance(port, str):
         return [errors.invalid_value(path, port, text) for text in port_name(port)]
-    return [] if 1 <= port <= 65535 else [errors.invalid_value(path, port, _PORT_RANGE)]
+    return port_number(port, path)

@@ -10,17 +10,6 @@ from kube_in_process.kinds.validation.label_selectors import is_empty, label_sel
 from kube_in_process.kinds.validation.pod_specs import validate_pod_spec
 from kube_in_process.objects import Object
 
-AT_LEAST_ZERO = "must be greater than or equal to 0"
-
-
-def not_negative(holder: Object, keys: tuple[str, ...], path: str) -> list[FieldError]:
-    """The errors of numbers that may not be negative, in the order of the keys."""
-    return [
-        errors.invalid_value(f"{path}.{key}", holder[key], AT_LEAST_ZERO)
-        for key in keys
-        if isinstance(holder.get(key), int) and holder[key] < 0
-    ]
-
 
 def pod_template(template: Object, path: str) -> list[FieldError]:
     """The errors of a pod template. Like the server, name the metadata's place ``path``."""

@@ -7,12 +7,11 @@ from typing import Any
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
+from kube_in_process.kinds.validation.amounts import AT_LEAST_ZERO, not_negative
 from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.label_selectors import is_empty, label_selector
 from kube_in_process.kinds.validation.templates import (
-    AT_LEAST_ZERO,
     mismatch,
-    not_negative,
     pod_template,
     selected_template,
     shown_selector,

@@ -10,8 +10,9 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults import workloads as defaults
 from kube_in_process.kinds.strategy import WriteContext
+from kube_in_process.kinds.validation.amounts import not_negative
 from kube_in_process.kinds.validation.pod_warnings import TemplateStrategy
-from kube_in_process.kinds.validation.templates import not_negative, shown_selector
+from kube_in_process.kinds.validation.templates import shown_selector
 from kube_in_process.kinds.validation.workload_specs import (
     daemon_set_errors,
     deployment_errors,
