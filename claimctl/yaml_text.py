@@ -27,7 +27,7 @@ def dumped(*documents: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines, such as a policy, as lines, and what is used twice twice."""
+    """Writes a text of several lines, such as a policy, as a block, and uses no YAML anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

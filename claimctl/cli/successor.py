@@ -1,8 +1,8 @@
 """A controller inside the command, for a cluster whose own controller is dead.
 
 It is a candidate of the same leader election, so it begins when the Lease of the dead controller
-has run out, and a controller that comes back waits for it. Nothing else may know how a release is
-made: this is the code of the controller.
+has run out, and a controller that comes back waits for it. It runs the controller's own code, so
+that there is one way to release a claim.
 """
 
 from __future__ import annotations

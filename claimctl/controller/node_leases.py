@@ -218,8 +218,9 @@ class NodeLeases:
         (self._silent.add if silent else self._silent.discard)(name)
         changed = set(self._seen.ghosts.judge_signs(name) if is_new else ())
         if is_new:
-            lacking = self._seen.ghosts.wait_for_drivers(name)
-            (self._lacking.add if lacking else self._lacking.discard)(name)
+            self._lacking.discard(name)
+            if self._seen.ghosts.wait_for_drivers(name):
+                self._lacking.add(name)
         if turned or moved:
             changed.update(self._seen.ghosts.claims_on(name))
         for key in sorted(changed):

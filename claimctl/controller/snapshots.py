@@ -224,10 +224,8 @@ class Snapshots:
 
     def _above(self, reservation: ClaimReservation) -> str:
         """What is to be said of an object above the workload that owns the reservation."""
-        workload, owner = (
-            self._know.caches.workload(workload_key(reservation)),
-            reservation.metadata.controller(),
-        )
+        workload = self._know.caches.workload(workload_key(reservation))
+        owner = reservation.metadata.controller()
         if workload is None or owner is None or owner.uid != workload.metadata.uid:
             return ""
         authority = self._know.ancestry.who_decides(RESERVE_ANNOTATION, workload.metadata)

@@ -61,8 +61,8 @@ class NameTaken(Exception):
 
 
 def is_adoption(reservation: ClaimReservation) -> bool:
-    """Whether the ClaimReservation has the form of one that adopts an orphan. A user who makes such
-    a one reserves nothing by it."""
+    """Whether the ClaimReservation has the form of one that adopts an orphan. If a user made it, it
+    holds nothing."""
     meta = reservation.metadata
     cause = (meta.labels or {}).get(LABEL)
     return cause in set(Cause) and reservation.spec.workload_ref == _nobody(meta.name)

@@ -77,7 +77,7 @@ def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
     claim, entries, using = scanned.claim, _Entries.of(scanned), _users(scanned)
     left = left_behind(scanned)
     if (left or entries.guards) and not claim.metadata.deleting:
-        # whoever else uses or holds the claim keeps it
+        # other pods and other holders keep their entries, and the claim stays allocated for them
         cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
         message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
         return Orphan(cause, message, entries=entries.releasable)

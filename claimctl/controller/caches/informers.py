@@ -271,7 +271,7 @@ class Caches:
             claims = (claim,) if claim is not None else ()
             is_named = claim is not None and node in claim.nodes_named
         # many claims have devices of few pools
-        pools = {(device.driver, device.pool) for claim in claims for device in claim.devices}
+        pools = {pool for claim in claims for pool in pools_of(claim)}
         return drivers_on(node, pools, self._pieces(pools), is_named=is_named)
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:

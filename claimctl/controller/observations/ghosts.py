@@ -47,8 +47,9 @@ MOST_IN_NAMESPACE = 5_000
 """Up to so many ghosts of a namespace count for their own claims. Further ones count for all claims
 of the namespace."""
 ALL_CLAIMS_SECONDS = 10.0
-"""How long the drivers of all claims of a namespace on a node are remembered: to read many claims
-takes time. No ghost ends so soon, so none was of a claim that was allocated meanwhile."""
+"""For how long the drivers of all claims of a namespace on a node are remembered, because it takes
+time to read many claims. A ghost takes longer to end. So a claim that is allocated in these seconds
+cannot be one of a ghost that ends in them."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 

@@ -82,8 +82,8 @@ def judge(
 def stays_gone(judged: JudgedDevice, age: float) -> bool:
     """Whether a device is gone, or was gone for long when its slices went away.
 
-    Slices go away for some seconds when a kubelet or a driver is restarted. Without this, a hold
-    would come back for the time, and bring a pod to a device that is not there.
+    Slices go away for some seconds when a kubelet or a driver is restarted. Without this rule, a
+    hold would come back in these seconds, and bring a pod to a device that is not there.
 
     Args:
         age: for how many seconds it was gone, until now or until its slices went away.

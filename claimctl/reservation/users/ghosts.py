@@ -60,10 +60,11 @@ def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
     kubelet worked when that time was over. The time between the two makes up for a pause of the
     kubelet that the rhythm of its renewals does not show, since it ends before the next renewal.
 
-    The drivers must have been there, too. Slices that stand show that a driver was there up to
-    ``STOOD_SECONDS`` before. So they must have stood for so long since that time was over. They
-    must have stood for a minute more if a kubelet was started: it may have failed until then. The
-    same if a driver has returned: a start while it was away shows in no slice.
+    The drivers must have been there, too. A slice that stands shows only that its driver was there
+    less than ``STOOD_SECONDS`` ago. So the slices must have stood for so long since that time was
+    over. They must have stood for a minute more if the kubelet was started, because it then asks
+    the driver once a minute; and if a driver has returned, because a start of the kubelet while the
+    driver was away cannot be seen by its slices.
 
     Args:
         age: seconds since this process first knew that the pod is gone.
