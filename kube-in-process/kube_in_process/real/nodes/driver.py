@@ -44,11 +44,12 @@ class NodeDriver:
             Node(each["name"], Path(each["root"]), Path(each["slice"]))
             for each in settings["nodes"]
         ]
-        files = {each: Path(settings[each]) for each in ("calls", "habits", "checkpoint")}
+        names = ("calls", "habits", "checkpoint", "followed")
+        files = {each: Path(settings[each]) for each in names}
         self._answers = Answers(
             self.name, NodeApi(**settings["api"]), files["habits"], files["checkpoint"]
         )
-        self._calls = files["calls"]
+        self._calls, self._followed = files["calls"], files["followed"]
         self._servers: dict[str, grpc.Server] = {}
         """By node: what serves it. A driver that is away from a node does not serve it."""
         self._registered: set[str] = set()
@@ -62,13 +63,18 @@ class NodeDriver:
             self._be_there(node)
 
     def keep_up(self) -> None:
-        """Go away and come back as the habits say, and publish what is missing or old, for ever."""
+        """Go away and come back as the habits say, and publish what is missing or old, for ever.
+
+        After each round, a file has the habits that it followed.
+        """
         while True:
+            habits = self._answers.habits.read_text()
             for node in self.nodes:
                 self._be_there(node)
                 if node.name in self._registered:
                     with suppress(OSError):
                         self._answers.publish(node)
+            self._followed.write_text(habits)
             time.sleep(_LOOK_SECONDS)
 
     def stop(self) -> None:

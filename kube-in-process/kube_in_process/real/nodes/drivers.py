@@ -63,6 +63,7 @@ class DriverProcess:
             ],
             "calls": str(calls),
             "habits": str(self.home / "habits"),
+            "followed": str(self._followed),
             "checkpoint": str(self.home / "checkpoint"),
         }
         settings.write_text(json.dumps(written))
@@ -90,6 +91,11 @@ class DriverProcess:
             if time.monotonic() > end:
                 raise CannotStart(f"the driver does not start: {self.server.last_error()}")
             time.sleep(_LOOK_SECONDS)
+
+    @property
+    def _followed(self) -> Path:
+        """The habits that the program followed in its last round, in the form of their file."""
+        return self.home / "followed"
 
     def _socket(self, node: str) -> Path:
         return self.roots[node] / "plugins_registry" / f"{self.name}-reg.sock"
@@ -122,6 +128,8 @@ class DriverProcess:
         _write(self.home / "habits", registry.written(habits))
         if self.server.running:
             self._wait(lambda: all(self._socket(x).exists() == self._is_on(x) for x in self.roots))
+            wanted = (self.home / "habits").read_text()
+            self._wait(lambda: self._followed.exists() and self._followed.read_text() == wanted)
 
     def _is_on(self, node: str) -> bool:
         return deciding.is_there(deciding.on_node(self.habits, node))
