@@ -119,12 +119,11 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     reallocate_timeout_seconds: Seconds | None = 60
     """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
     claimctl releases the claim, so that it can be allocated anew. It does so at once where the node
-    of the devices is cordoned, tainted or gone. null means never; 'kubectl apply' drops it and the
-    default comes back, so write reallocationPolicy Never instead."""
+    of the devices is cordoned, tainted or gone. null means never, but
+    'kubectl apply' drops it: write reallocationPolicy Never."""
     reallocation_policy: Annotated[str, limit(enum=["AfterTimeout", "Never"])] = "AfterTimeout"
     """Whether claimctl gives up a claim whose devices its pods cannot reach. AfterTimeout: after
-    reallocateTimeoutSeconds. Never: not even when its node is gone, whatever
-    reallocateTimeoutSeconds says; a user frees it with 'claimctl release'."""
+    reallocateTimeoutSeconds. Never: only 'claimctl release' frees it."""
 
     @property
     def reallocate_after_seconds(self) -> int | None:
