@@ -87,8 +87,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 
-    timeout = None if idle_timeout is None else round(idle_timeout)
+    idle = None if idle_timeout is None else round(idle_timeout)
     policy = retention.value if retention else None
-    wanted = Wanted(kind, name, tuple(claims or ()), policy, timeout, dry_run)
+    wanted = Wanted(kind, name, tuple(claims or ()), policy, idle, dry_run)
     limit = timeout if wait else None
     return in_session(access, reserve, namespace, wanted, output, limit)
