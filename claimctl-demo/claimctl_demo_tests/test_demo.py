@@ -150,5 +150,5 @@ def test_a_cluster_is_refused_whose_mode_its_version_does_not_have(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ("--reservation-mode", "podgroup", "--kubernetes-version", "1.34")
-    assert run(["demo", "cluster", *arguments]) == 2
+    assert run(["demo", "cluster", "--kubeconfig", "never-written", *arguments]) == 2
     assert "PodGroups share claims from Kubernetes 1.36" in capsys.readouterr().err
