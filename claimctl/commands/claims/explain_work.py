@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, redirect_stdout
+from difflib import get_close_matches
 from io import StringIO
 
 from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.extensions import extensions
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
@@ -18,7 +20,7 @@ from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.claim_document import explanation_of, unreadable_of
 from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
-from claimctl.commands.claims.meanings import MEANINGS
+from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.kube.client import Client
@@ -40,10 +42,18 @@ async def explain_object(
 
 def explain_reason(name: str, output: Output) -> int:
     """Print what a reason means and what to do about it. No cluster is asked."""
-    known = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
+    meanings = {str(reason): meaning for reason, meaning in MEANINGS.items()}
+    for extension in extensions().values():
+        if reasons := extension.reasons():
+            for word, text in reasons.meanings.items():
+                meanings.setdefault(word, ReasonMeaning(reasons.topic, text, reasons.remedy))
+    by_lower_case = {word.lower(): word for word in meanings}
+    known = by_lower_case.get(name.lower())
     if known is None:
-        raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
-    meaning = MEANINGS[known]
+        near = [by_lower_case[word] for word in get_close_matches(name.lower(), by_lower_case)]
+        hint = f"did you mean {' or '.join(near)}?" if near else "see docs/reference/reasons.md"
+        raise UsageError(f"reason/{name}: no such reason; {hint}")
+    meaning = meanings[known]
     lines = [f"{known}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
     document = ReasonExplanation(known, meaning.topic, meaning.meaning, meaning.remedy)
     print_text(output, lines, document, (f"reason/{known}",))
