@@ -17,16 +17,11 @@ from claimctl.cli.printer import print_lines, print_whole
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import explain_text
-from claimctl.commands.claims.documents import (
-    PodExplanation,
-    ReasonExplanation,
-    explanation_of,
-    pod_of,
-    unreadable_of,
-    workload_of,
-)
+from claimctl.commands.claims.claim_document import explanation_of, unreadable_of
+from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
@@ -111,11 +106,11 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
     client, clock, named = session.client, session.clock, (resource_name(kind, name),)
     if kind == POD:
-        pod = await explain_pod(client, namespace, name, clock)
-        print_text(output, explain_text.pod_lines(pod), pod_of(pod, PodExplanation), named)
+        pod = pod_of(await explain_pod(client, namespace, name, clock), PodExplanation)
+        print_text(output, explain_text.pod_lines(pod), pod, named)
     elif kind not in (CLAIM, RESERVATION):
-        workload = await explain_workload(client, namespace, kind, name, clock)
-        print_text(output, explain_text.workload_lines(workload), workload_of(workload), named)
+        workload = workload_of(await explain_workload(client, namespace, kind, name, clock))
+        print_text(output, explain_text.workload_lines(workload), workload, named)
     elif kind == RESERVATION:
         reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
         claim = reservation.spec.resource_claim_name
@@ -130,14 +125,12 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
 
 
 async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
-    named = (resource_name(CLAIM, claim),)
     try:
         shown = await explain_with_controller(session.client, namespace, claim, session.clock)
+        document = explanation_of(shown, session.clock.now())
     except UnreadableObject as error:
         if error.unreadable.resource.plural != RESOURCECLAIMS.plural:
             raise
-        unread = error.unreadable
-        print_text(output, explain_text.unread_lines(unread), unreadable_of(unread), named)
-        return
-    document = explanation_of(shown, session.clock.now())
-    print_text(output, explain_text.claim_lines(shown), document, named)
+        document = unreadable_of(error.unreadable)
+    lines = explain_text.claim_lines(document)
+    print_text(output, lines, document, (resource_name(CLAIM, claim),))
