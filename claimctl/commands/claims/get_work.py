@@ -18,7 +18,7 @@ from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, everywhere, waiting_pods
 from claimctl.commands.claims.documents import end_of, list_of
-from claimctl.commands.claims.explain_work import others_than
+from claimctl.commands.claims.missing import others_than
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.live_objects import list_if_served
