@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from claimctl_reschedule.command.view import conclude
@@ -36,5 +38,5 @@ def test_a_pod_whose_eviction_never_began_was_not_refused(
 ) -> None:
     steps = [step(f"p{index}", ground) for index, ground in enumerate(left)]
     report = RunReport(Plan(made_at=NOW), steps, interrupted=True)
-    conclude(report, RescheduleOptions())
+    conclude(report, RescheduleOptions(policy=Path("policy.yaml")))
     assert words in capsys.readouterr().err
