@@ -82,7 +82,7 @@ class Reschedule(Extension):
         return ReasonsOfExtension(
             "Why claimctl reschedule leaves a pod where it is",
             "`claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD` shows more.",
-            MEANINGS,
+            {str(ground): text for ground, text in MEANINGS.items()},
         )
 
     def check_policy(self, path: Path) -> None:

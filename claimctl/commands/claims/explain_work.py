@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from io import StringIO
 
-from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.errors import UsageError
 from claimctl.cli.extensions import extensions
 from claimctl.cli.formats import Output
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
+from claimctl.cli.objects import CLAIM, NODE, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.printer import print_lines, print_whole
 from claimctl.cli.session import Session
@@ -21,11 +20,11 @@ from claimctl.commands.claims.claim_document import explanation_of, unreadable_o
 from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
+from claimctl.commands.claims.missing import naming
+from claimctl.commands.claims.node_explanation import explain_node, node_lines
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
-from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
-from claimctl.text import listed
+from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
 
@@ -60,32 +59,6 @@ def explain_reason(name: str, output: Output) -> int:
     return 0
 
 
-@asynccontextmanager
-async def naming(
-    client: Client, kind: str, namespace: str, name: str, about: str = "", fix: str = ""
-) -> AsyncIterator[None]:
-    """Raise CommandFailed if the object does not exist, with a plain sentence that begins with
-    ``about`` and ends with ``fix``."""
-    try:
-        yield
-    except NotFound as error:
-        if f'"{name}" not found' not in error.message:
-            raise
-        what = "claim" if kind == "ResourceClaim" else kind
-        others = await others_than(client, namespace) if what == "claim" else ""
-        raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}{fix}") from error
-
-
-async def others_than(client: Client, namespace: str) -> str:
-    """The claims that there are, for a user who has mistyped one."""
-    try:
-        claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
-    except KubeError:
-        return ""
-    names = sorted(claim.metadata.name for claim in claims)
-    return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
-
-
 async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
     """Explain the object again after every change in its namespace, for ever."""
     before = ""
@@ -105,7 +78,10 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
     client, clock, named = session.client, session.clock, (resource_name(kind, name),)
-    if kind == POD:
+    if kind == NODE:
+        node = await explain_node(session, name)
+        print_text(output, node_lines(node), node, named)
+    elif kind == POD:
         pod = pod_of(await explain_pod(client, namespace, name, clock), PodExplanation)
         print_text(output, explain_text.pod_lines(pod), pod, named)
     elif kind not in (CLAIM, RESERVATION):

@@ -23,8 +23,8 @@ from claimctl.commands.claims.device_classes import (
     waiting_pods,
 )
 from claimctl.commands.claims.documents import end_of, list_of
-from claimctl.commands.claims.explain_work import others_than
 from claimctl.commands.claims.judgement import judged
+from claimctl.commands.claims.missing import others_than
 from claimctl.commands.claims.places import read_places
 from claimctl.commands.claims.vain_requests import vain_requests
 from claimctl.kube.client import Client

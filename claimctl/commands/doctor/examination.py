@@ -40,7 +40,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
-from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
@@ -284,9 +284,8 @@ async def _annotations(
                 authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
                 wanted = plan(replace(annotated, authority=authority))
             name = f"{kind.lower()}/{ref.name}"
-            findings += [
-                Finding("annotations", problem.note, place, name) for problem in wanted.problems
-            ]
+            notes = (*misspelled(workload.metadata), *(it.note for it in wanted.problems))
+            findings += [Finding("annotations", note, place, name) for note in notes]
     return tuple(findings)
 
 
