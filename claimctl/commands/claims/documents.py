@@ -6,10 +6,20 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal
 
-from claimctl.cli.documents import Document, Names, Part, ReasonToWait, by_names, says, utc
+from claimctl.cli.documents import (
+    Document,
+    Names,
+    Part,
+    ReasonText,
+    ReasonToWait,
+    by_names,
+    says,
+    utc,
+)
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import Trouble
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import Reference
 
@@ -47,9 +57,14 @@ class ClaimSummary(Part, frozen=True):
     name: str
     uid: str
     state: Literal["Pending", "Held", "InUse", "Allocated", "Releasing", "Deleting"]
+    problems: Annotated[tuple[ReasonText, ...], says("what is wrong with it, causes first")]
     allocated: bool
     devices: Annotated[Names, says("pool/device")]
+    classes: Annotated[Names, says("DeviceClasses of its devices, or that it asks for")]
     nodes: Names
+    allocated_since: str | None
+    used_since: Annotated[str | None, says("since when pods with a node use it")]
+    unused_since: Annotated[str | None, says("since when none does")]
     references: ListCounts
     consumers: ConsumerCounts
     reservations: Annotated[Names, says("names of ClaimReservations")]
@@ -68,9 +83,14 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
         name=view.name,
         uid=view.claim.metadata.uid,
         state=view.state,  # type: ignore[arg-type]  # one of the six words
+        problems=reasons_of(view.matters),
         allocated=view.claim.status.allocation is not None,
         devices=view.devices,
+        classes=view.classes,
         nodes=view.nodes,
+        allocated_since=utc(view.allocated_since),
+        used_since=utc(view.used_since),
+        unused_since=utc(view.unused_since),
         references=ListCounts(
             pods=len(view.listed_pods),
             finished_pods=len(view.tombstones),

@@ -27,7 +27,7 @@ def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "c
 EVERYTHING = {
     "pods": {
         *("orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"),
-        "held-devices",
+        *("held-devices", "waiting-pods"),
     },
     "resourceclaims": {
         *(
@@ -37,6 +37,7 @@ EVERYTHING = {
             "near-limit",
             "dangling-references",
             "held-devices",
+            "waiting-pods",
             "unreadable-objects",
         ),
     },
@@ -53,6 +54,7 @@ EVERYTHING = {
             "near-limit",
             "dangling-references",
             "held-devices",
+            "waiting-pods",
             "unreadable-objects",
             "kinds",
         ),
