@@ -184,7 +184,7 @@ async def _uninstall(shell: CommandShell, acts: Acts, *, under_pods: bool) -> No
     )
     if not under_pods:
         why = "3 pods use claim slice", "in Kubernetes before 1.34", "stays until they have ended"
-        await shell.says("uninstall prepare --timeout 10", *why, code=3)
+        await shell.says("uninstall prepare --timeout 2", *why, code=3)
         await acts.change(TRAIN, {"replicas": 0})
     await shell.says("uninstall prepare", "claimctl can be deleted")
     await shell.says("uninstall verify", "claimctl can be deleted")

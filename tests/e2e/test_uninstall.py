@@ -12,6 +12,7 @@ from kube_in_process.options import ClusterOptions
 
 from claimctl.cli import extensions
 from claimctl.cli.errors import CommandFailed
+from claimctl.commands.uninstall.run import STEADY_SECONDS
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
@@ -300,9 +301,12 @@ async def test_finished_pods_are_named_and_their_tombstones_go_with_them(
             await stage.stop()
             await strip_crds(stage)
         remover = Remover(stage)
+        began = stage.clock.monotonic()
         first = await remover.run()
         (left,) = first.left
         assert left.reason == "FinishedPodsLeft"
+        # the command does not wait for what only a user can do
+        assert stage.clock.monotonic() - began < STEADY_SECONDS
         (name,) = (
             pod.metadata.name
             for pod in (await stage.client.list(PODS, NAMESPACE)).items

@@ -161,7 +161,17 @@ class WayBack(Scene):
         assert plan["status"]["done"] == plan["status"]["total"]
 
 
+_requests: list[int] = []
+
+
 async def requests_of_the_way_back() -> int:
+    """How many requests it takes when nobody disturbs."""
+    if not _requests:
+        _requests.append(await _counted())
+    return _requests[0]
+
+
+async def _counted() -> int:
     played = await WayBack.begun()
     gate = played.gate()
     await played.carry_out(gate)
