@@ -1,14 +1,13 @@
 """A connection that breaks for good at a chosen write, as if its process were killed.
 
-The write still reaches the server, and its answer is lost. A process that is killed before a write
-leaves the same as one that is killed at the write before it, so this is every place to be killed
-at.
+A process that is killed before a write leaves the same as one that is killed at the write before.
+So it is enough to lose the answer of each write: these are all places to be killed at.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from claimctl.wire.seams import Query, Response, Transport
 
@@ -25,11 +24,22 @@ class DyingTransport:
 
     Args:
         dies_at: the number of the write (from 1, counted once armed) at which it dies.
+        delivered: whether that write still reaches the server; its answer is lost.
+        concerned: whether a write to this path is counted.
     """
 
-    def __init__(self, inner: Transport, dies_at: int) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        dies_at: int,
+        *,
+        delivered: bool = True,
+        concerned: Callable[[str], bool] = matters,
+    ) -> None:
         self._inner = inner
         self._dies_at = dies_at
+        self._delivered = delivered
+        self._concerned = concerned
         self._armed = False
         self.writes = 0
         """How many were counted."""
@@ -44,14 +54,15 @@ class DyingTransport:
     ) -> Response:
         if self.dead.is_set():
             raise ConnectionResetError("the process is gone")
-        if not self._counts(method, path) or ("dryRun", "All") in query:
+        if not self._counts(method, path):
             return await self._inner.send(method, path, query, headers, body)
         self.writes += 1
         if self.writes < self._dies_at:
             return await self._inner.send(method, path, query, headers, body)
         self.dead.set()
-        await self._inner.send(method, path, query, headers, body)
+        if self._delivered:
+            await self._inner.send(method, path, query, headers, body)
         raise ConnectionResetError("the process is gone")
 
     def _counts(self, method: str, path: str) -> bool:
-        return self._armed and method in WRITES and matters(path)
+        return self._armed and method in WRITES and self._concerned(path)

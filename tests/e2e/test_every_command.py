@@ -78,7 +78,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
         # the scheduler may bind the pods of a group to several nodes (kubernetes/kubernetes#140087)
         async with acts.only_node():
             await acts.room("ml")
-            await acts.held(TRAIN, retentionPolicy="Persistent")
+            await acts.held(TRAIN, retentionPolicy="Persistent", forceDeletedPodGraceSeconds=1)
             await acts.recorded(TRAIN)
             await _read(shell, acts, tmp_path)
             await _downgrade(shell, acts)

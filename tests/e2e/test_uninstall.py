@@ -419,7 +419,7 @@ async def test_a_run_that_is_interrupted_is_continued_by_the_next(new_stage: New
         assert len(await stage.running()) == 2
 
 
-@pytest.mark.parametrize("write", range(1, 6))
+@pytest.mark.parametrize("write", range(1, 7))
 async def test_a_command_that_is_killed_at_any_write_is_continued_by_the_next(
     new_stage: NewStage, write: int
 ) -> None:
