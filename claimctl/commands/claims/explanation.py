@@ -136,20 +136,20 @@ async def explain_with_controller(
         NotFound: the claim does not exist.
         UnreadableObject: the claim cannot be read.
     """
-    told = await _with_troubles(client, namespace, name, clock)
+    explanation = await _with_troubles(client, namespace, name, clock)
     for pause in PAUSES:
-        if all(trouble.lasting for trouble in told.troubles):
+        if all(trouble.lasting for trouble in explanation.troubles):
             break
         await clock.sleep(pause)
         again = await _with_troubles(client, namespace, name, clock)
-        before = {(trouble.sign, trouble.reservation) for trouble in told.troubles}
+        before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
         still = (
             trouble
             for trouble in again.troubles
             if trouble.lasting or (trouble.sign, trouble.reservation) in before
         )
-        told = replace(again, troubles=tuple(still))
-    return told
+        explanation = replace(again, troubles=tuple(still))
+    return explanation
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
