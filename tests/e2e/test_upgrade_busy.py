@@ -98,7 +98,7 @@ async def test_it_is_killed_and_another_run_goes_on(
     before = await busy.devices()
     await stage.stop()
     async with busy.churn():
-        dying = DyingTransport(stage.connect(), write, delivered=write % 2 == 0)
+        dying = DyingTransport(stage.connect(), write)
         plan = await plans.begin(stage.client, DowngradePlanSpec(upgrade_to="1.37"))
         dying.arm()
         with pytest.raises((KubeError, ConnectionError)):

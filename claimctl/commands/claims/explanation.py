@@ -57,8 +57,9 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
-LOOK_AGAIN_SECONDS = 5.0
-"""Time between two observations. A controller that acts has written its status by then."""
+PAUSES = (0.5, 1.0, 1.5, 2.0)
+"""Seconds between two looks at a sign that may be a short delay. A controller that acts has written
+its status when they are over, and mostly after the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +141,26 @@ async def explain_with_controller(
 ) -> Explanation:
     """Explain a claim, and find out whether a controller acts on it.
 
-    A sign that may be a short delay counts only if it is still there after ``LOOK_AGAIN_SECONDS``.
+    A sign that may be a short delay counts only if each look during the ``PAUSES`` shows it.
 
     Raises:
         NotFound: the claim does not exist.
         UnreadableObject: the claim cannot be read.
     """
     explanation = await _with_troubles(client, namespace, name, clock)
-    if all(trouble.lasting for trouble in explanation.troubles):
-        return explanation
-    await clock.sleep(LOOK_AGAIN_SECONDS)
-    again = await _with_troubles(client, namespace, name, clock)
-    before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
-    still = (
-        trouble
-        for trouble in again.troubles
-        if trouble.lasting or (trouble.sign, trouble.reservation) in before
-    )
-    return replace(again, troubles=tuple(still))
+    for pause in PAUSES:
+        if all(trouble.lasting for trouble in explanation.troubles):
+            break
+        await clock.sleep(pause)
+        again = await _with_troubles(client, namespace, name, clock)
+        before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
+        still = (
+            trouble
+            for trouble in again.troubles
+            if trouble.lasting or (trouble.sign, trouble.reservation) in before
+        )
+        explanation = replace(again, troubles=tuple(still))
+    return explanation
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
-from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
+from claimctl.commands.claims.explanation import PAUSES, recorded_dialect
 from claimctl.commands.claims.places import places_of
 from claimctl.commands.doctor.account import (
     ControllerAccount,
@@ -292,13 +292,16 @@ async def _annotations(
 async def _behind(
     reader: _Reader, clock: Clock, reservations: tuple[ClaimReservation, ...]
 ) -> frozenset[str]:
-    """The ClaimReservations whose status is behind now and after ``LOOK_AGAIN_SECONDS``."""
+    """The ClaimReservations whose status is behind now and at each look during the ``PAUSES``."""
 
     def late(reservations: Iterable[ClaimReservation]) -> frozenset[str]:
         known = ((made.metadata, made.status.observed_generation) for made in reservations)
         return frozenset(meta.uid for meta, seen in known if seen != meta.generation)
 
-    if not (first := late(reservations)):
-        return first
-    await clock.sleep(LOOK_AGAIN_SECONDS)
-    return first & late((await reader.listing(wire.CLAIMRESERVATIONS)).items)
+    behind = late(reservations)
+    for pause in PAUSES if behind else ():
+        await clock.sleep(pause)
+        behind &= late((await reader.listing(wire.CLAIMRESERVATIONS)).items)
+        if not behind:
+            break
+    return behind

@@ -16,6 +16,7 @@ from claimctl.downgrade import prepare
 from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.run import ATTEMPTS
+from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
 from claimctl.reservation.facts.references import uids_written_by
@@ -339,7 +340,7 @@ async def test_claims_are_written_side_by_side_and_no_more_than_the_plan_allows(
 
 async def test_many_claims_share_a_list_of_pods_also_after_conflicts() -> None:
     server = Server.started()
-    claims = 120
+    claims = 5 * PARALLELISM
     for number in range(claims):
         server.claim(f"c-{number}", shared=False)
         server.write_list(TRAIN, server.pod(f"p-{number}", claim=f"c-{number}"), name=f"c-{number}")

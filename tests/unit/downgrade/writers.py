@@ -121,14 +121,15 @@ class Gate:
     Attributes:
         at: the number of the request, from 1.
         before: called just before that request is served.
-        breaks: None, or whether the request still arrives when the connection breaks at it.
+        breaks_at: the number of the request that is the last one to arrive. Its answer is lost. To
+            break before a request leaves the same as to break at the one before it.
         turn: awaited before every request.
     """
 
     inner: Transport
     at: int = 0
     before: Callable[[], None] = lambda: None
-    breaks: bool | None = None
+    breaks_at: int = 0
     turn: Callable[[int], asyncio.Event] | None = None
     requests: int = 0
     dead: bool = False
@@ -143,9 +144,7 @@ class Gate:
             await self.turn(self.requests).wait()
         if self.requests == self.at:
             self.before()
-            self.dead = self.breaks is not None
-        if self.dead and not self.breaks:
-            raise ConnectionResetError("the process is gone")
+        self.dead = self.requests == self.breaks_at
         response = await self.inner.send(method, path, query, headers, body)
         if self.dead:
             raise ConnectionResetError("the process is gone")
