@@ -64,7 +64,7 @@ async def test_it_says_who_has_devices_on_a_node_and_how_the_node_is(
     wrong = {"Ready": "Held", "NotReady": "Held (NodeNotReady)", "Cordoned": "Held (NodeCordoned)"}
     assert (node.state, claim.name, claim.state) == (state, "slice", wrong[state])
     shown = node_lines(node)
-    row = "  ml/slice: Held, node-2/gpu-0, listed: deployments/train, 0 pods here"
+    row = f"  ml/slice: {wrong[state]}, node-2/gpu-0, listed: deployments/train, 0 pods here"
     assert row in shown
     assert "gives a claim up as soon as a pod waits" in shown[-1]
 
