@@ -94,14 +94,9 @@ class Explanation:
 
     @property
     def matters(self) -> tuple[Matter, ...]:
-        """What is wrong with the claim, but for what is said of its release anyway."""
-        return tuple(it for it in self.view.matters if it.kind is not MatterKind.RELEASE_WAITS)
-
-    @property
-    def obstructions(self) -> tuple[Matter, ...]:
-        """What keeps pods from the claim's devices, or the claim from any."""
-        beside = (MatterKind.PODS_WAIT, MatterKind.NOT_READY, MatterKind.HOLD_OFF)
-        return tuple(it for it in self.matters if it.kind not in beside)
+        """What is wrong with the claim, but for what is said of a release under way anyway."""
+        said = {MatterKind.RELEASE_WAITS} if self.release is not None else set()
+        return tuple(it for it in self.view.matters if it.kind not in said)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -101,9 +101,9 @@ class PodFindings:
 
     @property
     def kinds(self) -> frozenset[MatterKind]:
-        """What keeps the pod from the devices of its claims."""
+        """What is wrong with the claims of the pod."""
         explained = (use.explanation for use in self.uses if use.explanation is not None)
-        return frozenset(it.kind for claim in explained for it in claim.obstructions)
+        return frozenset(it.kind for claim in explained for it in claim.matters)
 
     @property
     def may_lack_devices(self) -> bool:
@@ -124,14 +124,14 @@ class PodFindings:
         likely cause first."""
         match self.state:
             case "Waiting":
-                return (*_obstructions(self), *_waiting(self))
+                return (*_matters(self), *_waiting(self))
             case "Starting":
-                return (*_obstructions(self), *_starting(self))
+                return (*_matters(self), *_starting(self))
             case "Ending":
-                return tuple(_obstructions(self))
+                return tuple(_matters(self))
             case "Running":
                 lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
-                return (*lost, *_obstructions(self), *_resizing(self))
+                return (*lost, *_matters(self), *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -152,13 +152,15 @@ class PodFindings:
         return self.advice() or (otherwise,)
 
 
-def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:
-    """What keeps the pod from the devices of its claims."""
+def _matters(findings: PodFindings) -> Iterator[tuple[str, str]]:
+    """What is wrong with the claims of the pod."""
     for use in findings.uses:
-        for obstruction in use.explanation.obstructions if use.explanation is not None else ():
-            where = f"claim {use.claim} keeps the pod there; " if obstruction.is_of_node else ""
-            about = obstruction.about or f"claim {use.claim}"
-            yield obstruction.reason, f"{about}: {where}{obstruction.text}"
+        for matter in use.explanation.matters if use.explanation is not None else ():
+            if matter.kind is MatterKind.PODS_WAIT:
+                continue
+            where = f"claim {use.claim} keeps the pod there; " if matter.is_of_node else ""
+            about = matter.about or f"claim {use.claim}"
+            yield matter.reason, f"{about}: {where}{matter.text}"
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:

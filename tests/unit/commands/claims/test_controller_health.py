@@ -237,6 +237,7 @@ def test_who_is_not_elected_is_named_before_what_follows_from_it() -> None:
     (one,) = advice(signs)
     assert one.startswith("Look at the controller")
     (one,) = advice(signs[1:])
+    assert "`claimctl doctor`" in one
     assert "429 is throttling" in one
     assert advice(()) == ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -111,6 +112,30 @@ async def test_idle_devices_have_their_times_and_who_waits_for_such(
     (item,) = checked(json.loads(capsys.readouterr().out))["items"]
     assert item["idle"]["until"] == end
     assert item["idle"]["waitingPods"] == [f"ml/{name}" for name in names]
+
+
+async def test_wide_names_the_class_the_times_and_what_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = Server.started()
+    train = made.deployment(replicas=0)
+    has_devices(made, "slice", train)
+    ago = (made.clock.now() - timedelta(seconds=seconds) for seconds in (3600, 90))
+    allocated, unused = (f"{time:%Y-%m-%dT%H:%M:%SZ}" for time in ago)
+    status = made.held_status(train) | {"allocationTime": allocated, "lastConsumerTime": unused}
+    made.reservation(status=status)
+    wanted, now = ClaimsWanted(NAMESPACE), made.clock.now()
+    await run(made.client, now, wanted, Output.WIDE)
+    head, row = (re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines())
+    cells = dict(zip(head, row, strict=True))
+    assert (cells["CLASS"], cells["ALLOCATED"], cells["USE"]) == ("gpu", "60m", "idle 90s")
+    assert (cells["STATE"], cells["PROBLEMS"]) == ("Held (DriverAway)", "DriverAway")
+    made.pod("user", claim="slice")
+    await run(made.client, now, wanted, Output.JSON)
+    (item,) = checked(json.loads(capsys.readouterr().out))["items"]
+    assert (item["allocatedSince"], item["unusedSince"]) == (allocated, None)
+    assert item["usedSince"] is not None
+    assert [problem["reason"] for problem in item["problems"]] == ["DriverAway"]
 
 
 async def test_without_idle_devices_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import convert
 
 from claimctl.commands.claims.claim_view import ClaimView
@@ -122,3 +124,13 @@ def test_pods_that_wait_for_a_known_cause_need_no_further_look() -> None:
     assert (cause.reason, waits.reason, waits.steps) == ("NodeCordoned", "PodsWait", ())
     assert "kubectl uncordon n1 or claimctl release slice -n ml" in cause.steps[0]
     assert made.shown_state == "Allocated (NodeCordoned)"
+
+
+@given(age=st.integers(0, 60), bound=st.booleans(), gated=st.booleans(), allocated=st.booleans())
+def test_no_pod_that_has_waited_is_without_a_line(
+    age: int, bound: bool, gated: bool, allocated: bool
+) -> None:
+    made = f"{NOW - timedelta(seconds=age):%Y-%m-%dT%H:%M:%SZ}"
+    gates = [{"name": "later"}] if gated and not bound else []
+    shown = found(pod(made, "n1" if bound else "", schedulingGates=gates), allocated=allocated)
+    assert bool(shown) == (age >= 10 and not gates)

@@ -200,6 +200,16 @@ async def test_claims_that_are_made_for_the_pods_or_their_group_are_claims_of_th
     assert ("  and 2 more claims" in lines) is (more == 2)
 
 
+async def test_a_reservation_whose_claim_is_missing_is_not_denied() -> None:
+    server = Server.started()
+    server.deployment(annotations={"claimctl.io/reserve": "*"})
+    server.reservation()
+    found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    text = "\n".join(workload_lines(found))
+    assert "there is no ClaimReservation yet" not in text
+    assert "the claim of ClaimReservation train is not there" in text
+
+
 async def test_an_annotation_that_nothing_acts_on_is_told() -> None:
     server = Server.started()
     server.claim("slice", server.deployment(annotations={"claimctl.io/reserve": "*"}))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from claimctl import __version__
 from claimctl.commands.doctor.cluster_checks import CheckVerdict
+from claimctl.commands.doctor.versions import VERSION_LABEL
 from tests.support.claim_server import Server
 from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
 
@@ -28,6 +32,18 @@ async def test_a_controller_that_is_dead_is_a_problem() -> None:
     found = await diagnosed(made)
     assert problems(found) == [("controller", "")]
     assert "held by one and has not been renewed for 60s" in the(found, "controller").message
+
+
+@pytest.mark.parametrize(
+    ("crds", "verdict"), [(__version__, "ok"), ("9.9.0", "problem"), ("", "fact")]
+)
+async def test_versions_that_differ_are_a_problem(crds: str, verdict: str) -> None:
+    made = Server.started()
+    elected(made)
+    labels = {"metadata": {"labels": {VERSION_LABEL: crds or None}}}
+    name = "claimreservations.claimctl.io"
+    made.admin.patch("customresourcedefinitions", "", name, labels)
+    assert the(await diagnosed(made), "versions").verdict == verdict
 
 
 async def test_a_healthy_cluster_has_a_line_for_every_check_and_no_problem() -> None:

@@ -23,6 +23,13 @@ def test_without_all_checks_it_does_not_say_that_nothing_is_wrong() -> None:
     )
 
 
+def test_what_waits_is_counted_beside_no_problems() -> None:
+    assert summarize(0, 0, 1) == "no problems; 1 line says what waits"
+    assert summarize(2, 1, 2) == (
+        "2 problems; 2 lines say what waits; 1 check not possible with your rights"
+    )
+
+
 async def test_who_may_look_into_one_namespace_only_gets_that_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

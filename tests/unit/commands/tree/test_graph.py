@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 
 from claimctl.commands.claims.claim_view import views
+from claimctl.commands.claims.matters import Matter, MatterKind
 from claimctl.commands.tree import drawing
 from claimctl.commands.tree.graph import Edge, Graph, around, build, document, merged
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import claim, deployment_ref, pod_ref, reservation, running
@@ -132,3 +136,28 @@ def test_programs_get_every_pod_and_every_edge() -> None:
 
 def test_a_terminal_without_lines_gets_ascii() -> None:
     assert "\n".join(drawing.lines(graph(), drawing.ASCII)).isascii()
+
+
+@pytest.mark.parametrize(
+    ("spec", "state"), [({}, ""), ({"unschedulable": True}, "cordoned"), (None, "does not exist")]
+)
+def test_a_node_and_a_claim_say_what_is_wrong_with_them(spec: Any, state: str) -> None:
+    node = None if spec is None else convert({"metadata": {"name": "node-0"}, "spec": spec}, Node)
+    nodes = {} if node is None else {"node-0": node}
+    wrong = Matter(MatterKind.NODE_CORDONED, "node node-0", "it is cordoned")
+    (view,) = views([claim(deployment_ref())], (), ())
+    matters = (wrong,) if state else ()
+    found = build([dataclasses.replace(view, matters=matters)], (), nodes=nodes)
+    assert found.vertices["Node/node-0"].note == state
+    shown = document(found, "ml")
+    if state:
+        assert "(Held, held by deployments/train: NodeCordoned)" in drawing.lines(found)[1]
+        assert list(drawing.problem_lines(shown.problems)) == [
+            "What is wrong:",
+            "  claim slice: node node-0: it is cordoned (NodeCordoned)",
+            "  What to do: claimctl explain slice",
+        ]
+        around_nothing = around(found, ["Pod/nosuch"])
+        assert document(around_nothing, "ml").problems == ()
+    else:
+        assert (shown.problems, list(drawing.problem_lines(()))) == ((), [])
