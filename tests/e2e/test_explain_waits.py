@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,10 @@ async def blocked(stage: Stage) -> Pod:
     await stage.started()
     for name in ("slice", "other"):
         await stage.create(RESOURCECLAIMS, manifests.claim(name))
-    settings = {"idleTimeoutSeconds": 3600, "forceDeletedPodGraceSeconds": GRACE}
+    settings: dict[str, Any] = {
+        "idleTimeoutSeconds": 3600,
+        "forceDeletedPodGraceSeconds": GRACE,
+    }
     await stage.create(CLAIMRESERVATIONS, manifests.reservation(**settings))
     await stage.create(DEPLOYMENTS, manifests.deployment())
     await stage.until_running(1)
