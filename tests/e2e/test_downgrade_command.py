@@ -61,12 +61,13 @@ async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_
     (record,) = document["claims"]
     assert (record["state"], record["pods"]) == ("Expanded", 12)
     assert [each["name"] for each in record["workloadReferences"]] == ["train"]
-    assert answer.err.splitlines() == [
-        "1 of 1 claims are listed pod by pod",
-        NEXT[options.preset],
-    ]
-    assert again.code == 0
+    loss = "only its 12 pods {} it, not the workload: a scale to 0 loses its devices"
+    result = ["1 of 1 claims are listed pod by pod", NEXT[options.preset]]
+    assert answer.err.splitlines() == [f"ml/slice: {loss.format('would hold')}", *result]
+    assert record["heldByPodsAlone"]
+    assert (again.code, again.err.splitlines()) == (0, result)
     assert "Expanded" in again.out
+    assert loss.format("hold") in again.out
     assert other.code == 1
     assert "exists already, for ml" in other.err
 
@@ -144,9 +145,10 @@ async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> Non
         again = await served.claimctl("downgrade-prepare")
         acts.expect_exactly_its_pods(TRAIN)
     assert (answer.code, again.code) == (1, 0)
-    assert answer.err == (
-        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it\n"
-    )
+    assert answer.err.splitlines()[1:] == [
+        "no controller runs: this command does its work",
+        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it",
+    ]
 
 
 @pytest.mark.real_time(120)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import typer
@@ -20,6 +20,7 @@ from claimctl.commands.downgrade.report import (
     LEFT,
     DowngradeReport,
     document,
+    loss,
     prepared_code,
     table,
     time_limit,
@@ -29,8 +30,7 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.records import RecordState
 from claimctl.downgrade.status import Report
 from claimctl.kube.errors import KubeError
-from claimctl.text import counted
-from claimctl.wire.reservations import ClaimName, DowngradePlanSpec
+from claimctl.wire.reservations import ClaimName, DowngradedClaim, DowngradePlanSpec
 
 NAMED = 20
 """The most claims that are named before the plan begins; a dry run names all."""
@@ -49,10 +49,11 @@ def prepare(
 
     async def work(session: Session) -> DowngradeReport:
         async with time_limit(flags):
-            before = await plans.preview(session.client, spec)
+            planned = _document(PlanResult(await plans.preview(session.client, spec)), spec, None)
             if flags.dry_run:
-                return _document(PlanResult(before), spec, None)
-            for line in losses(_document(PlanResult(before), spec, None)):
+                return planned
+            known = await plans.find(session.client)
+            for line in losses(planned, () if known is None else known.status.claims):
                 say(line)
             result = await write_plan(session, spec)
         with suppress(KubeError):  # these rights may not be enough
@@ -95,15 +96,17 @@ def _document(result: PlanResult, spec: DowngradePlanSpec, seen: Report | None) 
     )
 
 
-def losses(planned: DowngradeReport) -> Iterator[str]:
-    """What the plan is going to end: which claims will be lost with their last pod."""
-    alone = [claim for claim in planned.claims if claim.held_by_pods_alone]
+def losses(planned: DowngradeReport, known: Iterable[DowngradedClaim]) -> Iterator[str]:
+    """What the plan is going to end: which claims will be lost with their last pod.
+
+    Args:
+        known: the records of earlier runs, which have said it.
+    """
+    told = {record.uid for record in known if record.state == RecordState.EXPANDED}
+    due = (claim for claim in planned.claims if claim.uid not in told)
+    alone = [claim for claim in due if claim.held_by_pods_alone]
     for claim in alone[:NAMED]:
-        pods = counted(claim.pods, "pod")
-        yield (
-            f"{claim.namespace}/{claim.name}: from now on only its {pods} will keep it: a scale to "
-            "0 loses its devices"
-        )
+        yield f"{claim.namespace}/{claim.name}: {loss(claim)}"
     if len(alone) > NAMED:
         yield f"and {len(alone) - NAMED} more: --dry-run lists all of them"
 

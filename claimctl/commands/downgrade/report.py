@@ -181,14 +181,15 @@ def table(report: DowngradeReport, empty: str) -> Table:
 
 def _row(claim: ClaimOutcome) -> tuple[str, ...]:
     holders = ",".join(f"{entry.resource}/{entry.name}" for entry in claim.workload_references)
-    message = claim.message or _loss(claim)
+    message = claim.message or loss(claim)
     state = (claim.state, str(claim.pods), claim.reason, message)
     return (claim.namespace, claim.name, holders, *state)
 
 
-def _loss(claim: ClaimOutcome) -> str:
+def loss(claim: ClaimOutcome) -> str:
+    """What the preparation ends for this claim; '' if nothing."""
     if not claim.held_by_pods_alone:
         return ""
-    verb = "would keep" if claim.state in WOULD.values() else "keep"
-    verb += "s" if claim.pods == 1 and verb == "keep" else ""
-    return f"only its {counted(claim.pods, 'pod')} {verb} it: a scale to 0 loses its devices"
+    would, pods = claim.state in WOULD.values(), counted(claim.pods, "pod")
+    verb = "would hold" if would else "holds" if claim.pods == 1 else "hold"
+    return f"only its {pods} {verb} it, not the workload: a scale to 0 loses its devices"
