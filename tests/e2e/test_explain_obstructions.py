@@ -156,7 +156,7 @@ async def test_pods_that_wait_for_a_node_that_is_gone_are_led_to_release(stage: 
     nobody_is_calmed(
         await told(stage),
         f"node {place.node}",
-        "reallocateTimeoutSeconds is null, so claimctl never gives the claim up",
+        "so claimctl never gives the claim up",
         f"claimctl release slice -n {NAMESPACE}",
     )
 
@@ -168,7 +168,9 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
     await scaled(stage, 1)
     await stage.quiet(10)
     nobody_is_calmed(
-        await told(stage), f"kubectl uncordon {place.node}", "reallocateTimeoutSeconds is null"
+        await told(stage),
+        f"kubectl uncordon {place.node}",
+        "reallocationPolicy is Never",
     )
     await stage.cordon(place.node, unschedulable=False)
     await stage.until_running(1)

@@ -1,4 +1,4 @@
-"""``claimctl doctor`` and ``doctor version``."""
+"""``claimctl doctor`` and ``claimctl version``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EXAMPLES = (
     "claimctl doctor",
     "claimctl doctor -n ml                   # with the rights of one namespace",
     "claimctl doctor -o json",
-    "claimctl doctor version",
-    "claimctl doctor version --client",
-    "claimctl doctor version -o json",
+    "claimctl version",
+    "claimctl version --client",
+    "claimctl version -o json",
 )
 
 

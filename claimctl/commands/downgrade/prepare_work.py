@@ -1,4 +1,4 @@
-"""``claimctl downgrade-prepare``: replaces workload references by pod references."""
+"""``claimctl downgrade prepare``: replaces workload references by pod references."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def conclusion(report: DowngradeReport) -> Iterator[str]:
     if report.next_step is not None:
         yield f"next step ({report.next_step}): {report.todo}"
     elif not report.dry_run:
-        yield "`claimctl downgrade-status` says what to do next"
+        yield "`claimctl downgrade status` says what to do next"
     claims = {(claim.namespace, claim.name) for claim in report.claims}
     for name in report.skip:
         if (name.namespace, name.name) not in claims:

@@ -14,7 +14,12 @@ from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import (
+    NEVER_REALLOCATED,
+    REALLOCATE_ANNOTATION,
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+)
 
 _RECENT, _CHILDREN_SOON, _CHILDREN_LATER = 60.0, 2.0, 30.0
 """How often the children of a workload that is over are listed again: in the first seconds after
@@ -147,7 +152,7 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
         return decision
     text = f"{REALLOCATE_ANNOTATION} asks to give the devices up when no pod uses them"
     if not held.may_reallocate:
-        text = f"{REALLOCATE_ANNOTATION} is ignored, since reallocateTimeoutSeconds is null"
+        text = f"{REALLOCATE_ANNOTATION} is ignored, since {NEVER_REALLOCATED}"
     message = f"{decision.blocker.message}; {text}"
     return replace(decision, blocker=replace(decision.blocker, message=message))
 
@@ -296,7 +301,7 @@ def _give_up_if_unreachable(
         usable = not snapshot.allocated or bool(pods.bound)
         return None if usable else present.release(Reason.REALLOCATED)
     since = snapshot.stuck_since
-    timeout = held.reservation.spec.reallocate_timeout_seconds
+    timeout = held.reservation.spec.reallocate_after_seconds
     if since is None or timeout is None:
         return None
     left = timeout - (snapshot.now - since).total_seconds()
