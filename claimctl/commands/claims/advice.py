@@ -61,6 +61,9 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     elif any(not asker.fix for asker in explanation.asking):
         yield SEE_WHETHER
     yield from _of_missing_workloads(explanation)
+    if view.frozen_for:
+        step = f"claimctl {view.frozen_for} status"
+        yield f"Do not scale its workload to 0 now. The next step: {step}"
     reasons = list(_reasons(explanation))
     known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
     yield from (meaning.advice for meaning in known if meaning.topic != RELEASE_WAITS)

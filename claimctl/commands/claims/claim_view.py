@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from claimctl.downgrade.expansion import listed_ahead
+from claimctl.downgrade.under_way import frozen_for
 from claimctl.reservation.facts.pods import Consumers, claim_names
-from claimctl.reservation.facts.reasons import RetentionPolicy
-from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
+from claimctl.reservation.facts.references import (
+    LIMIT,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+)
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation, DowngradePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,8 @@ class ClaimView:
     reservations: tuple[ClaimReservation, ...]
     waiting: tuple[str, ...] | None = None
     """Pods that wait for devices of the claim's classes, as namespace/name; None: not looked for"""
+    plans: tuple[DowngradePlan, ...] | None = None
+    """The DowngradePlans; None: the user may not list them."""
 
     @property
     def namespace(self) -> str:
@@ -55,6 +65,21 @@ class ClaimView:
         return self.claim.status.allocation is not None and self.claim.metadata.uid in asked
 
     @property
+    def frozen_for(self) -> str:
+        """Why no workload holds the claim while its pods do: for a ``downgrade`` or an ``upgrade``;
+        '' if a workload holds it, or if there is another reason. A PodGroup holds nothing."""
+        wanted = [made for made in self.reservations if not made.metadata.deleting]
+        in_use = self.state in {"Allocated", "InUse", "Held"} and bool(wanted)
+        if not in_use or not all(map(is_pod_group, self.workloads)):
+            return ""
+        if self.plans is not None:
+            return frozen_for(self.plans, self.claim)
+        # what the controller says
+        conditions = (find_condition(it.status.conditions, ConditionType.RESERVED) for it in wanted)
+        said = (it.reason for it in conditions if it is not None and it.status == "False")
+        return "downgrade" if Reason.FROZEN in said else ""
+
+    @property
     def is_idle(self) -> bool:
         """Whether a workload holds the claim's devices and no pod uses the claim."""
         return self.state == "Held" and self.consumers.count == 0
@@ -81,7 +106,10 @@ class ClaimView:
 
     @property
     def shown_state(self) -> str:
-        """The state, and whether a release is asked for."""
+        """The state, and whether a release is asked for, or the claim is not held."""
+        if self.frozen_for:
+            how = "by its PodGroup alone" if self.workloads else "not held"
+            return f"{self.state} ({how})"
         return f"{self.state} (release asked)" if self.release_asked else self.state
 
     @property
@@ -137,7 +165,10 @@ class ClaimView:
 
 
 def views(
-    claims: Iterable[ResourceClaim], pods: Iterable[Pod], reservations: Iterable[ClaimReservation]
+    claims: Iterable[ResourceClaim],
+    pods: Iterable[Pod],
+    reservations: Iterable[ClaimReservation],
+    plans: tuple[DowngradePlan, ...] | None = None,
 ) -> list[ClaimView]:
     """One view for each claim, sorted by namespace and name."""
     users: dict[tuple[str, str], list[Pod]] = {}
@@ -150,7 +181,7 @@ def views(
         reserved.setdefault(key, []).append(reservation)
     by_key = {claim.metadata.key: claim for claim in claims}
     return [
-        ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())))
+        ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())), plans=plans)
         for key in sorted(by_key)
     ]
 

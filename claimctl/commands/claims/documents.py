@@ -75,6 +75,10 @@ class ClaimSummary(Part, frozen=True):
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
     release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
+    frozen_for: Annotated[
+        Literal["downgrade", "upgrade"] | None,
+        says("why no workload holds it now: when its last pod ends, its devices are lost"),
+    ]
     idle: IdleDevices | None
     creation_timestamp: str | None
     age_seconds: int | None
@@ -103,6 +107,7 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
             reservation.spec.retention_policy for reservation in view.reservations
         ),
         release_asked=view.release_asked,
+        frozen_for=view.frozen_for or None,  # type: ignore[arg-type]  # one of the two words
         idle=IdleDevices(since=utc(view.idle_since), until=end_of(view), waiting_pods=view.waiting)
         if view.is_idle
         else None,

@@ -39,6 +39,9 @@ def claim_lines(explanation: Explanation) -> list[str]:
         ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
         ("Listed", f"{view.holders or 'nobody'} ({view.places} places taken)"),
     ]
+    if view.frozen_for:
+        text = f"frozen for the {view.frozen_for}: its devices are lost when its last pod ends"
+        facts.append(("Not held", text))
     if ahead := view.listed_ahead:
         pods = counted(len(ahead), "pending pod")
         text = f"claimctl listed {pods} before the scheduler: {listed(ahead)}"

@@ -23,6 +23,7 @@ from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known,
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
+from claimctl.downgrade.plans import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
@@ -213,7 +214,7 @@ async def explain(
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned))
-    view = ClaimView(claim, pods, reservations)
+    view = ClaimView(claim, pods, reservations, plans=await read_plans(client))
     places = Places(
         None if wire.RESOURCESLICES.plural in refused else snapshot.slices,
         None if wire.NODES.plural in refused else snapshot.nodes,
@@ -386,6 +387,8 @@ def describe_retention(explanation: Explanation, retention: RetentionDecision) -
     said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     if said is not None and said.reason == Reason.UNCHANGEABLE:
         return f"cannot hold it ({said.reason}): {said.message}"
+    if retention.action is Action.HOLD and explanation.view.frozen_for:
+        return f"does not hold it now ({Reason.FROZEN})"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None
         verb = "holds" if allocated else "would hold it"

@@ -19,12 +19,18 @@ from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, everywhere, waiting_pods
 from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.explain_work import others_than
+from claimctl.downgrade.plans import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.live_objects import list_if_served
 from claimctl.text import age, listed
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    NAMESPACES,
+    PODS,
+    RESOURCECLAIMS,
+)
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -140,7 +146,7 @@ async def gather(
     pods = await client.list(PODS, wanted.namespace, partial=True)
     reserved = await list_if_served(client, CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
-    shown = views(claims, pods.items, reserved.items)
+    shown = views(claims, pods.items, reserved.items, await read_plans(client))
     if not wanted.idle:
         return shown
     if not (idle := [view for view in shown if view.is_idle]):

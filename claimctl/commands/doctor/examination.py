@@ -185,15 +185,14 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     ]
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers", "held-devices")
-    others = [
-        await reader.listing(resource) for resource in (wire.REPLICASETS, wire.DOWNGRADEPLANS)
-    ]
+    plans = await reader.listing(wire.DOWNGRADEPLANS, "plans")
+    sets = await reader.listing(wire.REPLICASETS)
     by_name = {node.metadata.name: node for node in nodes.items}
     places = Places(
         slices=None if wire.RESOURCESLICES in reader.not_listed else slices.items,
         nodes=None if wire.NODES in reader.not_listed else by_name,
     )
-    every = (*listed.values(), nodes, events, slices, *others)
+    every = (*listed.values(), nodes, events, slices, sets, plans)
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
@@ -210,6 +209,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         ),
         annotations=await _annotations(reader.client, listed, reserved.items),
         reservations=reserved.items,
+        plans=plans.items,
         behind=await _behind(reader, clock, reserved.items),
         obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
         slices=slices.items,

@@ -18,7 +18,7 @@ from claimctl.commands.downgrade.following import PlanResult
 from claimctl.controller.dialect import DialectUnknown
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.downgrade.records import PlanPhase, RecordState
-from claimctl.reservation.facts.references import is_pod_group
+from claimctl.downgrade.under_way import is_held_by_pods_alone
 from claimctl.text import counted
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimName, DowngradedClaim
@@ -155,11 +155,9 @@ def document(
 
 
 def _outcome(claim: DowngradedClaim, *, dry_run: bool) -> ClaimOutcome:
-    held = any(not is_pod_group(entry) for entry in claim.replaced_references)
-    alone = held and claim.state == RecordState.EXPANDED
     state = WOULD.get(claim.state, claim.state) if dry_run else claim.state
     told = by_names(structs.replace(claim, state=state), ClaimOutcome)
-    return structs.replace(told, held_by_pods_alone=alone)
+    return structs.replace(told, held_by_pods_alone=is_held_by_pods_alone(claim))
 
 
 def prepared_code(report: DowngradeReport) -> int:

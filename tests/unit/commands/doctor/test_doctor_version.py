@@ -54,12 +54,7 @@ def test_a_server_that_does_not_answer_is_an_error_after_the_clients_version(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    assert (
-        run(
-            ["version", "--server", f"http://127.0.0.1:{port}", "--request-timeout", "5s"]
-        )
-        == 1
-    )
+    assert run(["version", "--server", f"http://127.0.0.1:{port}", "--request-timeout", "5s"]) == 1
     out, err = capsys.readouterr()
     assert out.startswith(f"claimctl {__version__} ")
     assert (err.startswith("error: GET /"), err.count("\n")) == (True, 1)
