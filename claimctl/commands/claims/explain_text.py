@@ -199,7 +199,7 @@ def _claim(explanation: Explanation) -> str:
     view = explanation.view
     devices = ", ".join(view.devices) or "no devices"
     holders = view.holders or "nobody"
-    return f"{view.name}: {view.state}, {devices}, listed: {holders} ({view.places})"
+    return f"{view.name}: {view.shown_state}, {devices}, listed: {holders} ({view.places})"
 
 
 def _obstructions(explanation: Explanation) -> Iterator[str]:

@@ -241,7 +241,8 @@ def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
         else:
             continue
         yield Finding("reservations", text, meta.namespace, meta.name)
-    if frozen:
+    # without a plan, the controller is about to write another status
+    if frozen and (observed.plans or "plans" in observed.refused):
         count = counted(len(frozen), "ClaimReservation")
         text = (
             f"{count} not ready ({Reason.FROZEN}): no workload holds the claims of {listed(frozen)}"

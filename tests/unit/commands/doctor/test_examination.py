@@ -164,6 +164,8 @@ async def test_claims_that_a_plan_froze_are_one_line_and_are_not_ready() -> None
     stamped = {**frozen, "lastTransitionTime": "2026-03-01T11:00:00Z"}
     for name in ("one", "two"):
         made.reservation(name, status={"observedGeneration": 1, "conditions": [stamped]})
+    assert problems(await diagnosed(made)) == []
+    await made.plan()
     found = await diagnosed(made)
     text = "2 ClaimReservations not ready (FrozenForDowngrade): no workload holds the claims of"
     assert the(found, "reservations").message == f"{text} {NAMESPACE}/one, {NAMESPACE}/two"
