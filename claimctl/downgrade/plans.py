@@ -198,25 +198,25 @@ async def follow(
     name, now = plan.metadata.name, asyncio.get_running_loop().time
     seen, since = "", now()
     while True:
-        found = await client.find(DOWNGRADEPLANS, name)
-        if found is None:
+        present = await client.find(DOWNGRADEPLANS, name)
+        if present is None:
             raise PlanRefused(f"DowngradePlan {name} was deleted while it was followed")
-        if found.metadata.resource_version != seen:
-            seen, since = found.metadata.resource_version, now()
-            progress(found.status)
-        if is_carried_out(found):
-            return found.status
+        if present.metadata.resource_version != seen:
+            seen, since = present.metadata.resource_version, now()
+            progress(present.status)
+        if is_carried_out(present):
+            return present.status
         if now() - since >= patience_seconds:
             raise PlanRefused(
                 f"the controller has not continued DowngradePlan {name} for {patience_seconds:g} s "
-                f"(phase {found.status.phase or 'none yet'}): look at its log; the plan stays, and "
-                "another run continues it"
+                f"(phase {present.status.phase or 'none yet'}): look at its log; the plan stays, "
+                "and another run continues it"
             )
         if ensure is not None:
             await ensure()
         with suppress(TimeoutError):
             async with asyncio.timeout(min(LOOK_SECONDS, patience_seconds)):
-                await _next_change(client, found)
+                await _next_change(client, present)
 
 
 async def _next_change(client: Client, plan: DowngradePlan) -> None:

@@ -102,8 +102,8 @@ def losses(planned: DowngradeReport, known: Iterable[DowngradedClaim]) -> Iterat
     Args:
         known: the records of earlier runs, which have said it.
     """
-    told = {record.uid for record in known if record.state == RecordState.EXPANDED}
-    due = (claim for claim in planned.claims if claim.uid not in told)
+    before = {record.uid for record in known if record.state == RecordState.EXPANDED}
+    due = (claim for claim in planned.claims if claim.uid not in before)
     alone = [claim for claim in due if claim.held_by_pods_alone]
     for claim in alone[:NAMED]:
         yield f"{claim.namespace}/{claim.name}: {loss(claim)}"

@@ -156,8 +156,8 @@ def document(
 
 def _outcome(claim: DowngradedClaim, *, dry_run: bool) -> ClaimOutcome:
     state = WOULD.get(claim.state, claim.state) if dry_run else claim.state
-    told = by_names(structs.replace(claim, state=state), ClaimOutcome)
-    return structs.replace(told, held_by_pods_alone=is_held_by_pods_alone(claim))
+    outcome = by_names(structs.replace(claim, state=state), ClaimOutcome)
+    return structs.replace(outcome, held_by_pods_alone=is_held_by_pods_alone(claim))
 
 
 def prepared_code(report: DowngradeReport) -> int:
