@@ -19,7 +19,7 @@ from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
 from claimctl.commands.claims.controller_health import State, election
-from claimctl.commands.claims.explain_work import naming
+from claimctl.commands.claims.missing import naming
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import Changed, change_object

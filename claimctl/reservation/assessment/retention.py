@@ -291,7 +291,7 @@ def _give_up_if_unreachable(
     if pods.shut_out:
         return present.release(Reason.HOLD_YIELDED)
     if not held.may_reallocate:
-        return None
+        return _hold_pinned(snapshot, present, NEVER_REALLOCATED) if snapshot.stuck_since else None
     loss = snapshot.loss
     if loss is not None and (loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED)):
         # also beside bound pods: the next one comes before any status could say so
@@ -307,10 +307,20 @@ def _give_up_if_unreachable(
     left = timeout - (snapshot.now - since).total_seconds()
     waits = left > 0 and not snapshot.node_missing
     if waits and not has_begun(snapshot, held, Reason.REALLOCATED):
-        text = "no pod can reach its devices: the claim is released after "
-        text += f"{timeout} s in this state"
-        return present.hold(Reason.WORKLOAD_WANTS_PODS, text, left)
+        return _hold_pinned(snapshot, present, f"it is released after {timeout} s of that", left)
     return present.release(Reason.REALLOCATED)
+
+
+def _hold_pinned(
+    snapshot: Snapshot, present: RetentionDecision, until: str, after: float | None = None
+) -> RetentionDecision:
+    """Hold the claim although pods wait for it in vain: the scheduler finds no place for them where
+    the devices are."""
+    claim = snapshot.claim
+    nodes = sorted(claim.nodes_named) if claim is not None else []
+    where = f" on {listed(nodes)}" if nodes else ""
+    text = f"no pod finds a place with the devices{where}; {until}"
+    return present.hold(Reason.PODS_PINNED, text, after)
 
 
 def has_begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
