@@ -294,7 +294,7 @@ async def test_what_was_replaced_returns_and_the_plan_goes(tended: bool, tmp_pat
 async def nothing_is_called_held(served: ServedCluster, *, tended: bool) -> None:
     """What is said between a preparation and the way back."""
     listed = await served.claimctl("get", "-n", "ml")
-    assert "InUse (not held)" in listed.out
+    assert "InUse (FrozenForDowngrade)" in listed.out
     explained = await served.claimctl("explain", "slice", "-n", "ml")
     assert "Do not scale its workload to 0 now. The next step: claimctl downgrade" in explained.out
     assert "Nothing is wrong" not in explained.out

@@ -12,9 +12,13 @@ from kube_in_process.habits.preparing import FailsToPrepare
 from kube_in_process.habits.publishing import TaintsNoSchedule
 
 from claimctl.commands.claims.explanation import explain
+from claimctl.commands.claims.get_work import ClaimsWanted, gather
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.tree import drawing
+from claimctl.commands.tree.graph import document
+from claimctl.commands.tree.work import read
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, NODES, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
@@ -68,7 +72,11 @@ async def told(stage: Stage) -> dict[str, str]:
     claim = claim_lines(await explain(client, NAMESPACE, "slice", clock.now()))
     workload = await explain_workload(client, NAMESPACE, "Deployment", "train", clock)
     found = diagnosis(await examine(client, clock))
+    tree = await read(client, NAMESPACE, clock.now())
+    views = await gather(client, clock.now(), ClaimsWanted(NAMESPACE))
     said = {
+        "get": [str(matter) for view in views for matter in view.matters],
+        "tree": drawing.problem_lines(document(tree, NAMESPACE).problems),
         "claim": claim,
         "deployment": workload_lines(workload),
         "doctor": [each.message for each in found if each.check == "held-devices"],
@@ -91,6 +99,7 @@ async def test_a_healthy_held_claim_is_still_well(stage: Stage) -> None:
     place = await held(stage)
     said = await told(stage)
     assert said.pop("doctor") == "every held device is published, and its node takes pods"
+    assert (said.pop("get"), said.pop("tree")) == ("", "")
     assert all(WELL in text for text in said.values())
     await scaled(stage, 0)
     assert WELL in (await told(stage))["claim"]
@@ -153,8 +162,13 @@ async def test_pods_that_wait_for_a_node_that_is_gone_are_led_to_release(stage: 
     await stage.client.delete(NODES, place.node)
     await scaled(stage, 1)
     await stage.quiet(10)
+    said = await told(stage)
+    for name in ("get", "tree", "claim", "deployment", "doctor"):
+        assert "1 pod waits since 2026-03-01T12:00:" in said[name]
+    assert "does not exist any more" in said.pop("get")
+    assert "claimctl explain slice" in said.pop("tree")
     nobody_is_calmed(
-        await told(stage),
+        said,
         f"node {place.node}",
         "so claimctl never gives the claim up",
         f"claimctl release slice -n {NAMESPACE}",
@@ -167,11 +181,10 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
     await stage.cordon(place.node)
     await scaled(stage, 1)
     await stage.quiet(10)
-    nobody_is_calmed(
-        await told(stage),
-        f"kubectl uncordon {place.node}",
-        "reallocationPolicy is Never",
-    )
+    said = await told(stage)
+    assert "is cordoned" in said.pop("get")
+    assert "is cordoned" in said.pop("tree")
+    nobody_is_calmed(said, f"kubectl uncordon {place.node}", "reallocationPolicy is Never")
     await stage.cordon(place.node, unschedulable=False)
     await stage.until_running(1)
 

@@ -78,7 +78,7 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
             f"  {RULE_ENDED} no: {ENDED}",
             f"  {RULE_IDLE} no: {IDLE}",
         ]
-        drawn = drawing.lines(await read(stage.client, NAMESPACE))
+        drawn = drawing.lines(await read(stage.client, NAMESPACE, stage.clock.now()))
         assert drawn[:3] == [
             "JobSet/train",
             "├─ makes Job/train-0",

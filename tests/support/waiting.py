@@ -9,8 +9,16 @@ from tests.support.claim_server import NAMESPACE, Server
 Json = dict[str, Any]
 
 
+def a_class(server: Server, name: str) -> None:
+    """A DeviceClass of this name."""
+    there = server.admin.list("deviceclasses")
+    if name not in {made["metadata"]["name"] for made in there}:
+        server.admin.create("deviceclasses", {"metadata": {"name": name}, "spec": {}})
+
+
 def asks(server: Server, name: str, of_class: str = "gpu", count: int = 1) -> None:
-    """A claim without devices that asks for devices of a class."""
+    """A claim without devices that asks for devices of a class, which exists."""
+    a_class(server, of_class)
     request = {"name": "gpu", "exactly": {"deviceClassName": of_class, "count": count}}
     body = {
         "metadata": {"name": name, "namespace": NAMESPACE},

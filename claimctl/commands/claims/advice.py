@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.judgement import see_why, waiting_pods
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import WELL, to_create
+from claimctl.commands.claims.release_waits import release_steps
 from claimctl.reservation.assessment.retention import Action
-from claimctl.reservation.facts.pods import is_prepared, is_stuck
+from claimctl.reservation.facts.pods import is_stuck
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -61,9 +63,6 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     elif any(not asker.fix for asker in explanation.asking):
         yield SEE_WHETHER
     yield from _of_missing_workloads(explanation)
-    if view.frozen_for:
-        step = f"claimctl {view.frozen_for} status"
-        yield f"Do not scale its workload to 0 now. The next step: {step}"
     reasons = list(_reasons(explanation))
     known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
     yield from (meaning.advice for meaning in known if meaning.topic != RELEASE_WAITS)
@@ -72,8 +71,10 @@ def _matters(explanation: Explanation) -> Iterator[str]:
         return
     if explanation.release is not None:
         yield from _to_end_use(explanation, reasons)
-        yield from (meaning.advice for meaning in known if meaning.topic == RELEASE_WAITS)
-        yield from _of_nodes_that_are_off(explanation, reasons)
+        yield from release_steps(explanation)
+        of_conditions = (reason for reason in reasons if reason not in _named(explanation))
+        meanings = (MEANINGS[reason] for reason in of_conditions)
+        yield from (it.advice for it in meanings if it.topic == RELEASE_WAITS and it.advice)
     for retention in explanation.assessment.retentions:
         if retention.held.workload.uid in explanation.uncreated and explanation.release is None:
             name = retention.held.reservation.spec.workload_ref.name
@@ -101,26 +102,17 @@ def _of_missing_workloads(explanation: Explanation) -> Iterator[str]:
             )
 
 
-def _of_nodes_that_are_off(explanation: Explanation, reasons: list[Reason]) -> Iterator[str]:
-    """What to say of a node that no kubelet ends pods on any more."""
-    if Reason.FORCE_DELETED_PODS in reasons:
-        ghosts = explanation.assessment.snapshot.ghosts
-        for node in sorted({ghost.node_name for ghost in ghosts if ghost.node_name}):
-            command = f"{to_release(explanation)} --node-is-off {node}"
-            yield f"If node {node} is off for good, say so: {command}"
+def _named(explanation: Explanation) -> frozenset[Reason]:
+    """The blockers that this command has found itself."""
+    return frozenset(blocker.reason for blocker in explanation.obstacles)
 
 
 def _pod_that_waits(explanation: Explanation) -> Iterator[str]:
-    """Where to look for why a pod does not run; one of them says it for all."""
-    view = explanation.view
-    unallocated = view.claim.status.allocation is None
-    pending, bound = view.consumers.pending.values(), view.consumers.bound.values()
-    waits = [(pod, "waits for its devices") for pod in pending if unallocated]
-    waits += [(pod, "finds no node") for pod in pending if not unallocated and is_stuck(pod)]
-    waits += [(pod, "has a node and does not start") for pod in bound if is_prepared(pod) is False]
-    for pod, what in waits[:1]:
-        place = f"claimctl explain pod/{pod.metadata.name} -n {view.namespace}"
-        yield f"Pod {pod.metadata.name} {what}; see why: {place}"
+    """Where to look for why a pod does not run, also if it has just been made."""
+    unallocated = explanation.view.claim.status.allocation is None
+    pods = waiting_pods(explanation.view)
+    if any(pod.spec.node_name or unallocated or is_stuck(pod) for pod in pods):
+        yield see_why(explanation.view)
 
 
 def _reasons(explanation: Explanation) -> Iterator[Reason]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import field
@@ -22,10 +22,10 @@ from claimctl.commands.claims.advice import UNREADABLE, advice
 from claimctl.commands.claims.controller_health import State, Trouble
 from claimctl.commands.claims.documents import ClaimSummary, summary_of
 from claimctl.commands.claims.explanation import Explanation, effect_of
+from claimctl.commands.claims.release_waits import until
 from claimctl.commands.claims.rule_answers import RuleExpression, deciding
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
-from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import WorkloadRef
@@ -61,6 +61,9 @@ class TimedBlocker(ReasonToWait, frozen=True):
 
 
 class ReleaseState(Part, frozen=True):
+    watched_since: Annotated[
+        str | None, says("when the controller began to lead, if it counts from then at the latest")
+    ]
     under_way: Annotated[Reason | None, says("the reason of a release that has begun")]
     possible: bool
     blockers: tuple[TimedBlocker, ...]
@@ -106,7 +109,7 @@ class ClaimExplanation(Document, frozen=True, kw_only=True):
     asked: Annotated[Names, says("workloads whose annotation asks for a hold")] = ()
     device_notes: Annotated[
         Names,
-        says("what drivers report about its devices, their taints, and what is missing of them"),
+        says("what drivers report about its devices, what is missing of them, and what is wrong"),
     ] = ()
     uncreated: Annotated[
         Names, says("what workloads that hold it report about pods they cannot create")
@@ -131,6 +134,7 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
             _decision(explanation, retention) for retention in explanation.assessment.retentions
         ),
         release=ReleaseState(
+            watched_since=utc(explanation.watched_since),
             under_way=explanation.release,
             possible=explanation.releasable,
             blockers=tuple(
@@ -196,19 +200,3 @@ def _decision(explanation: Explanation, retention: RetentionDecision) -> Reserva
         expressions=deciding(workload),
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
-
-
-def until(explanation: Explanation, blocker: Blocker) -> datetime | None:
-    """When time will have ended the blocker, by the clock of the controller that wrote the status.
-
-    None if no status has a time. Then the controller counts from what it saw first, and that is
-    not known.
-    """
-    releases = (reservation.status.release for reservation in explanation.view.reservations)
-    fenced = any(release is not None and release.step == ReleaseStep.FENCED for release in releases)
-    on_record = blocker.reason is Reason.FORCE_DELETED_PODS or (
-        blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
-    )
-    if blocker.after is None or not on_record:
-        return None
-    return explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)

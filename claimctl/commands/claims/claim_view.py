@@ -6,22 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from claimctl.commands.claims.device_classes import AskingClaim, device_classes
+from claimctl.commands.claims.matters import OF_DEVICES, Matter
 from claimctl.downgrade.expansion import listed_ahead
-from claimctl.downgrade.under_way import frozen_for
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
-from claimctl.reservation.facts.references import (
-    LIMIT,
-    is_pod,
-    is_pod_group,
-    is_tombstone,
-    is_workload,
-)
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import find_condition
+from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import (
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,10 @@ class ClaimView:
     claim: ResourceClaim
     pods: tuple[Pod, ...]
     reservations: tuple[ClaimReservation, ...]
+    matters: tuple[Matter, ...] = ()
+    """What is wrong with it, as far as it was judged."""
     waiting: tuple[str, ...] | None = None
     """Pods that wait for devices of the claim's classes, as namespace/name; None: not looked for"""
-    plans: tuple[DowngradePlan, ...] | None = None
-    """The DowngradePlans; None: the user may not list them."""
 
     @property
     def namespace(self) -> str:
@@ -46,13 +45,16 @@ class ClaimView:
 
     @property
     def state(self) -> str:
-        """Deleting, Pending, Releasing (fenced), Held (by a workload), InUse or Allocated."""
-        status = self.claim.status
+        """Deleting, Pending, Releasing, Held (by a workload), InUse or Allocated.
+
+        Releasing as the controller's metric has it: also while the release waits.
+        """
+        status, known = self.claim.status, self.reservations
         if self.claim.metadata.deleting:
             return "Deleting"
         if status.allocation is None:
             return "Pending"
-        if any(reservation.status.release is not None for reservation in self.reservations):
+        if any(made.status.release or release_reported(made, self.claim) for made in known):
             return "Releasing"
         if self.workloads:
             return "Held"
@@ -65,24 +67,49 @@ class ClaimView:
         return self.claim.status.allocation is not None and self.claim.metadata.uid in asked
 
     @property
-    def frozen_for(self) -> str:
-        """Why no workload holds the claim while its pods do: for a ``downgrade`` or an ``upgrade``;
-        '' if a workload holds it, or if there is another reason. A PodGroup holds nothing."""
-        wanted = [made for made in self.reservations if not made.metadata.deleting]
-        in_use = self.state in {"Allocated", "InUse", "Held"} and bool(wanted)
-        if not in_use or not all(map(is_pod_group, self.workloads)):
-            return ""
-        if self.plans is not None:
-            return frozen_for(self.plans, self.claim)
-        # what the controller says
-        conditions = (find_condition(it.status.conditions, ConditionType.RESERVED) for it in wanted)
-        said = (it.reason for it in conditions if it is not None and it.status == "False")
-        return "downgrade" if Reason.FROZEN in said else ""
-
-    @property
     def is_idle(self) -> bool:
         """Whether a workload holds the claim's devices and no pod uses the claim."""
         return self.state == "Held" and self.consumers.count == 0
+
+    @property
+    def allocated_since(self) -> datetime | None:
+        """Since when the claim has its devices, as far as that is recorded."""
+        allocation = self.claim.status.allocation
+        if allocation is None:
+            return None
+        times = (self.status_of(made).allocation_time for made in self.reservations)
+        return allocation.allocation_timestamp or max(filter(None, times), default=None)
+
+    @property
+    def used_since(self) -> datetime | None:
+        """Since when pods with a node use the claim; None if there is none now."""
+        times = (pod.metadata.creation_timestamp for pod in self.consumers.bound.values())
+        return min(filter(None, times), default=None)
+
+    @property
+    def unused_since(self) -> datetime | None:
+        """Since when no pod with a node has used the claim's devices; None if one uses them."""
+        if self.consumers.bound or self.claim.status.allocation is None:
+            return None
+        times = (self.status_of(made).last_consumer_time for made in self.reservations)
+        return max(filter(None, times), default=self.idle_since)
+
+    def status_of(self, made: ClaimReservation) -> ClaimReservationStatus:
+        """Its status; an empty one if it was written for an earlier claim of this name."""
+        mine = made.status.claim_uid in ("", self.claim.metadata.uid)
+        return made.status if mine else ClaimReservationStatus()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The DeviceClasses of its devices, or that it asks for, if its requests were read."""
+        known = device_classes(self.claim) if isinstance(self.claim, AskingClaim) else ()
+        return tuple(sorted(known))
+
+    @property
+    def never_given_up(self) -> bool:
+        """Whether claimctl keeps the claim also while its pods find no node."""
+        seconds = (made.spec.reallocate_after_seconds for made in self.reservations)
+        return any(value is None for value in seconds)
 
     @property
     def idle_since(self) -> datetime | None:
@@ -92,6 +119,8 @@ class ClaimView:
 
     def held_until(self) -> datetime | str:
         """When an idle claim is released, or what has to happen before; the latest counts."""
+        if not self.never_given_up and any(matter.kind in OF_DEVICES for matter in self.matters):
+            return "a pod waits for it: then claimctl gives it up"
         policies = {reservation.spec.retention_policy for reservation in self.reservations}
         if RetentionPolicy.MANUAL in policies:
             return "it is released by hand"
@@ -106,11 +135,11 @@ class ClaimView:
 
     @property
     def shown_state(self) -> str:
-        """The state, and whether a release is asked for, or the claim is not held."""
-        if self.frozen_for:
-            how = "by its PodGroup alone" if self.workloads else "not held"
-            return f"{self.state} ({how})"
-        return f"{self.state} (release asked)" if self.release_asked else self.state
+        """The state, and what is wrong with the claim, or whether a release is asked for."""
+        if self.matters:
+            return f"{self.state} ({self.matters[0].reason})"
+        asked = self.release_asked and self.state != "Releasing"
+        return f"{self.state} (release asked)" if asked else self.state
 
     @property
     def consumers(self) -> Consumers:
@@ -164,11 +193,34 @@ class ClaimView:
         return ",".join(dict.fromkeys(policies))
 
 
+_RELEASING = frozenset(
+    {
+        Reason.CONSUMERS_LEFT,
+        Reason.FORCE_DELETED_PODS,
+        Reason.HISTORY_UNKNOWN,
+        Reason.UNKNOWN_REFERENCES,
+        Reason.PODS_MAY_BE_BOUND,
+        Reason.PODS_LISTED,
+        Reason.FINISHED_PODS_LEFT,
+        Reason.UNREADABLE,
+        Reason.SETTLING,
+        Reason.RELEASING,
+    }
+)
+"""What the condition Released says while a claim is to be released; other reasons say why not."""
+
+
+def release_reported(made: ClaimReservation, claim: ResourceClaim) -> Condition | None:
+    """What the controller says of a release of the claim that waits or is under way."""
+    if claim.status.allocation is None or made.status.claim_uid != claim.metadata.uid:
+        return None
+    said = find_condition(made.status.conditions, ConditionType.RELEASED)
+    releasing = said is not None and said.status == "False" and said.reason in _RELEASING
+    return said if releasing else None
+
+
 def views(
-    claims: Iterable[ResourceClaim],
-    pods: Iterable[Pod],
-    reservations: Iterable[ClaimReservation],
-    plans: tuple[DowngradePlan, ...] | None = None,
+    claims: Iterable[ResourceClaim], pods: Iterable[Pod], reservations: Iterable[ClaimReservation]
 ) -> list[ClaimView]:
     """One view for each claim, sorted by namespace and name."""
     users: dict[tuple[str, str], list[Pod]] = {}
@@ -181,7 +233,7 @@ def views(
         reserved.setdefault(key, []).append(reservation)
     by_key = {claim.metadata.key: claim for claim in claims}
     return [
-        ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())), plans=plans)
+        ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())))
         for key in sorted(by_key)
     ]
 

@@ -26,6 +26,7 @@ from claimctl.reservation.facts.references import is_pod
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import find_condition
+from claimctl.wire.times import moment
 
 SKEW_SECONDS = 30.0
 """Allowance for the difference between the controller's clock and the clock of this machine. An
@@ -60,6 +61,8 @@ class Election:
     message: str
     readable: bool = True
     """Whether the caller may read the Lease."""
+    since: datetime | None = None
+    """Since when the controller that acts has led."""
 
 
 class Trouble(Part, frozen=True, kw_only=False):
@@ -88,9 +91,10 @@ ADVICE = {
     ),
 }
 _BEHIND = (
-    "The controller's writes do not get through, or it does not run: look at its log (429 is "
-    'throttling) and at the metric claimctl_reconcile_duration_seconds{outcome="error"}. Then it '
-    "goes on by itself; until then claims stay as they are."
+    "The controller's writes do not get through, or it does not run: `claimctl doctor` says "
+    "whether it lacks rights; else look at its log (429 is throttling) and at the metric "
+    'claimctl_reconcile_duration_seconds{outcome="error"}. Then it goes on by itself; until then '
+    "claims stay as they are."
 )
 
 
@@ -126,7 +130,7 @@ def elected(lease: Lease | None, now: datetime) -> Election:
         silent = duration((now - renewed_at(lease)).total_seconds())
         text = f"{held} and has not been renewed for {silent}"
         return Election(State.NOT_ACTING, text)
-    return Election(State.ACTING, held)
+    return Election(State.ACTING, held, since=moment(lease.spec.acquire_time))
 
 
 def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:

@@ -22,6 +22,8 @@ class AskedRequest(Wire, frozen=True, kw_only=True):
 
     name: str = ""
     device_class_name: str = ""
+    allocation_mode: str = ""
+    """'' or ExactCount: it asks for ``count`` devices."""
     count: int = 1
     admin_access: bool = False
 

@@ -6,10 +6,20 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal
 
-from claimctl.cli.documents import Document, Names, Part, ReasonToWait, by_names, says, utc
+from claimctl.cli.documents import (
+    Document,
+    Names,
+    Part,
+    ReasonText,
+    ReasonToWait,
+    by_names,
+    says,
+    utc,
+)
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import Trouble
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import Reference
 
@@ -47,18 +57,19 @@ class ClaimSummary(Part, frozen=True):
     name: str
     uid: str
     state: Literal["Pending", "Held", "InUse", "Allocated", "Releasing", "Deleting"]
+    problems: Annotated[tuple[ReasonText, ...], says("what is wrong with it, causes first")]
     allocated: bool
     devices: Annotated[Names, says("pool/device")]
+    classes: Annotated[Names, says("DeviceClasses of its devices, or that it asks for")]
     nodes: Names
+    allocated_since: str | None
+    used_since: Annotated[str | None, says("since when pods with a node use it")]
+    unused_since: Annotated[str | None, says("since when none does")]
     references: ListCounts
     consumers: ConsumerCounts
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
     release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
-    frozen_for: Annotated[
-        Literal["downgrade", "upgrade"] | None,
-        says("why no workload holds it now: when its last pod ends, its devices are lost"),
-    ]
     idle: IdleDevices | None
     creation_timestamp: str | None
     age_seconds: int | None
@@ -72,9 +83,14 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
         name=view.name,
         uid=view.claim.metadata.uid,
         state=view.state,  # type: ignore[arg-type]  # one of the six words
+        problems=reasons_of(view.matters),
         allocated=view.claim.status.allocation is not None,
         devices=view.devices,
+        classes=view.classes,
         nodes=view.nodes,
+        allocated_since=utc(view.allocated_since),
+        used_since=utc(view.used_since),
+        unused_since=utc(view.unused_since),
         references=ListCounts(
             pods=len(view.listed_pods),
             finished_pods=len(view.tombstones),
@@ -88,7 +104,6 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
             reservation.spec.retention_policy for reservation in view.reservations
         ),
         release_asked=view.release_asked,
-        frozen_for=view.frozen_for or None,  # type: ignore[arg-type]  # one of the two words
         idle=IdleDevices(since=utc(view.idle_since), until=end_of(view), waiting_pods=view.waiting)
         if view.is_idle
         else None,

@@ -9,7 +9,6 @@ from claimctl.commands.claims.claim_document import (
     ClaimExplanation,
     ReleaseState,
     ReservationDecision,
-    TimedBlocker,
 )
 from claimctl.commands.claims.documents import ClaimSummary
 from claimctl.commands.claims.pod_document import (
@@ -18,11 +17,12 @@ from claimctl.commands.claims.pod_document import (
     UsedClaim,
     WorkloadExplanation,
 )
+from claimctl.commands.claims.release_waits import words_of_wait
 from claimctl.commands.claims.rule_answers import RuleExpression
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.text import counted, duration, fact, listed
+from claimctl.text import counted, fact, listed
 
 MOST_RIVALS = 10
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."
@@ -55,26 +55,27 @@ def _facts(claim: ClaimSummary, ahead: tuple[str, ...]) -> Iterator[str]:
     holders = [f"{it.resource}/{it.name}" for it in listing.workloads]
     holders += [counted(listing.pods, "pod")] if listing.pods else []
     places = listing.pods + listing.finished_pods + len(listing.workloads)
+    asked = " (release asked)" if claim.release_asked else ""
     yield fact("Claim", f"{claim.namespace}/{claim.name}")
-    yield fact("State", _state(claim))
+    yield fact("State", f"{claim.state}{asked}")
     yield fact("Devices", ", ".join(claim.devices) or "none")
+    yield fact("Classes", ", ".join(claim.classes) or "none")
     yield fact("Nodes", ", ".join(claim.nodes) or "none")
+    if claim.allocated_since is not None:
+        yield fact("Allocated", f"since {claim.allocated_since}{_use(claim)}")
     yield fact("Consumers", f"{using.bound} bound, {using.pending} pending")
     taken = f"{places}/{listing.limit} places taken"
     yield fact("Listed", f"{', '.join(holders) or 'nobody'} ({taken})")
-    if claim.frozen_for:
-        text = f"frozen for the {claim.frozen_for}: its devices are lost when its last pod ends"
-        yield fact("Not held", text)
     if ahead:
         pods = counted(len(ahead), "pending pod")
         yield fact("Ahead", f"claimctl listed {pods} before the scheduler: {listed(ahead)}")
 
 
-def _state(claim: ClaimSummary) -> str:
-    if claim.frozen_for:
-        how = "by its PodGroup alone" if claim.references.workloads else "not held"
-        return f"{claim.state} ({how})"
-    return f"{claim.state} (release asked)" if claim.release_asked else claim.state
+def _use(claim: ClaimSummary) -> str:
+    """Since when pods use the devices, or since when none does."""
+    if claim.used_since is not None:
+        return f"; in use since {claim.used_since}"
+    return f"; idle since {claim.unused_since}" if claim.unused_since is not None else ""
 
 
 def _holders(shown: ClaimExplanation) -> list[str]:
@@ -122,7 +123,8 @@ def _release(shown: ClaimExplanation) -> list[str]:
         return ["Release:    nothing to release, it is not allocated"]
     lines = [f"Release:    {_prospect(shown, release)}"]
     for blocker in release.blockers:
-        left = _wait(blocker)
+        end, since = blocker.until, release.watched_since
+        left = words_of_wait(blocker.reason, blocker.after, end, since)
         lines.append(f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}")
     if release.under_way is not None:
         lines.extend(f"  {line}" for made in shown.reservations for line in _reported(made))
@@ -143,23 +145,6 @@ def _prospect(shown: ClaimExplanation, release: ReleaseState) -> str:
     return "not asked for; this would have to end first:"
 
 
-def _wait(blocker: TimedBlocker) -> str:
-    """Until when the release waits; '' if time does not end the blocker."""
-    if blocker.after is None:
-        return ""
-    bound = blocker.reason == Reason.PODS_MAY_BE_BOUND
-    if blocker.until is not None:
-        anew = ", and later if a controller has started since" if bound else ""
-        left = f"{duration(blocker.after)} left"
-        return f"until {blocker.until} by the controller's clock, {left}{anew}"
-    if bound:
-        return (
-            f"at most {blocker.after:.0f} s from the controller's first sight of the claim closed "
-            "to them, by its own clock; explain cannot know when that was"
-        )
-    return ""
-
-
 def _reported(made: ReservationDecision) -> Iterator[str]:
     """What the controller itself reports about a release that waits.
 
@@ -177,10 +162,12 @@ def pod_lines(pod: ExplainedPod) -> list[str]:
     # without the ReplicaSet that a Deployment has made
     owners = [it for it in pod.owners[:-1] if not it.startswith("replicaset/")]
     owner = f", of {' of '.join((*owners, pod.owners[-1]))}" if pod.owners else ""
+    where = f" on {pod.node}" if pod.node else ""
+    since = f" since {pod.since}" if pod.since is not None else ""
     uses = [_claim(use) if use.problem is None else use.problem for use in pod.claims]
     return [
         fact("Pod", f"{pod.namespace}/{pod.name}{owner}"),
-        fact("State", f"{pod.state}{f' on {pod.node}' if pod.node else ''}"),
+        fact("State", f"{pod.state}{where}{since}"),
         *(f"  {it.reason}: {it.message}" for it in pod.reasons),
         "Claims:",
         *(f"  {use}" for use in uses or ["it names no claim"]),
@@ -251,6 +238,10 @@ def _held_for(shown: WorkloadExplanation) -> Iterator[str]:
     yield from (problem.message for problem in shown.problems)
     if shown.above:
         yield shown.above
+    if shown.reservations and not shown.holds:
+        names = listed(shown.reservations)
+        yield f"nothing yet: the claim of ClaimReservation {names} is not there, or cannot be read"
+        return
     if shown.holds or shown.problems or (shown.above and not shown.annotation_counts):
         return
     if shown.annotation is not None:

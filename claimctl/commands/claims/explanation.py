@@ -10,21 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.claims.judgement import judged
+from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
+from claimctl.commands.claims.places import Places, not_known, read_places
 from claimctl.commands.claims.uncreated import uncreated
-from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
-from claimctl.downgrade.plans import read_plans
 from claimctl.kube.client import Client
-from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.assessment.assess import Assessment, assess
@@ -56,8 +57,6 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
-T = TypeVar("T")
-
 LOOK_AGAIN_SECONDS = 5.0
 """Time between two observations. A controller that acts has written its status by then."""
 
@@ -87,21 +86,33 @@ class Explanation:
     """What workloads that hold the claim report about pods they cannot create, by their UIDs."""
     devices: tuple[str, ...] = ()
     """One line for each matter of the claim's devices."""
-    obstructions: tuple[Obstruction, ...] = ()
-    """What keeps pods from its devices."""
+    watched_since: datetime | None = None
+    """When the controller that acts began to lead, if it counts from then at the latest."""
     unknown: tuple[str, ...] = ()
     """What the user may not read of them."""
 
     @property
+    def matters(self) -> tuple[Matter, ...]:
+        """What is wrong with the claim, but for what is said of its release anyway."""
+        return tuple(it for it in self.view.matters if it.kind is not MatterKind.RELEASE_WAITS)
+
+    @property
+    def obstructions(self) -> tuple[Matter, ...]:
+        """What keeps pods from the claim's devices, or the claim from any."""
+        beside = (MatterKind.PODS_WAIT, MatterKind.NOT_READY, MatterKind.HOLD_OFF)
+        return tuple(it for it in self.matters if it.kind not in beside)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said about the devices, their drivers and their nodes."""
-        return (*self.devices, *map(str, self.obstructions), *self.unknown)
+        """What is to be said about the devices, and what is wrong."""
+        return (*self.devices, *map(str, self.matters), *self.unknown)
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What to do about the obstructions. A release under way ends them by itself."""
-        steps = (step for obstruction in self.obstructions for step in obstruction.steps)
-        return tuple(dict.fromkeys(steps)) if self.release is None else ()
+        """What to do about the matters. A release under way ends those of devices by itself."""
+        under_way = self.release is not None
+        known = (it for it in self.matters if not (under_way and it.kind in OF_DEVICES))
+        return tuple(dict.fromkeys(step for matter in known for step in matter.steps))
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -150,19 +161,28 @@ async def explain_with_controller(
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
-    explanation = await explain(client, namespace, name, clock.now())
     election = await acting.election(client, clock.now())
+    explanation = await explain(client, namespace, name, clock.now(), election=election)
     return replace(
         explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
     )
 
 
 async def explain(
-    client: Client, namespace: str, name: str, now: datetime, kinds: KindReader | None = None
+    client: Client,
+    namespace: str,
+    name: str,
+    now: datetime,
+    kinds: KindReader | None = None,
+    election: acting.Election | None = None,
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
-    UnreadableObject if there is no such claim or it cannot be read."""
-    claim = await client.get(wire.RESOURCECLAIMS, name, namespace)
+    UnreadableObject if there is no such claim or it cannot be read.
+
+    Args:
+        election: what the controller's Lease shows; it is read where it matters if it is None.
+    """
+    claim = await client.get(CLAIMS_WITH_REQUESTS, name, namespace)
     everyone = await client.list(wire.PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
     listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
@@ -172,6 +192,9 @@ async def explain(
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
+    if election is None and (ghosts or any(made.status.release for made in reservations)):
+        election = await acting.election(client, now)
+    watched_since = _counts_from(election, ghosts, reservations)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -185,24 +208,26 @@ async def explain(
             refusing_drivers=_held_late(claim, reservations),
         ),
         memory=Memory(
+            # a controller that has started since counts from its own start
             ghost_age={
-                ghost.uid: (now - ghost.since).total_seconds()
+                ghost.uid: (now - max(ghost.since, watched_since or ghost.since)).total_seconds()
                 for ghost in ghosts
                 if ghost.since is not None
             },
             ghost_signs=await _ghost_signs(client, ghosts, now),
             evicting=evicts_a_pod(claim, pods),
-            openings=Openings(watched_age=_fence_age(reservations, now)),
+            openings=Openings(watched_age=_fence_age(reservations, now, watched_since)),
         ),
         ghosts=ghosts,
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
     )
-    refused: tuple[str, ...] = ()
+    places = Places(None, None)
     if pods or claim.status.allocation is not None:
-        snapshot, refused = await _with_devices(client, snapshot)
-        if wire.RESOURCESLICES.plural not in refused:
+        places = await read_places(client)
+        snapshot = await _with_devices(client, snapshot, places)
+        if places.slices is not None:
             snapshot = replace(snapshot, memory=_with_drivers(snapshot))
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
@@ -213,11 +238,7 @@ async def explain(
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned))
-    view = ClaimView(claim, pods, reservations, plans=await read_plans(client))
-    places = Places(
-        None if wire.RESOURCESLICES.plural in refused else snapshot.slices,
-        None if wire.NODES.plural in refused else snapshot.nodes,
-    )
+    view = judged(ClaimView(claim, pods, reservations), places, now)
     annotated = await asking(client, kinds, claim, pods)
     if reservations:
         annotated = tuple(asker for asker in annotated if asker.fix)
@@ -230,38 +251,28 @@ async def explain(
         asking=annotated,
         uncreated=await uncreated(client, (it.held for it in assessment.retentions)),
         devices=device_notes(claim, snapshot.slices),
-        obstructions=whereabouts(view, places),
+        watched_since=watched_since,
         unknown=not_known(claim, places),
     )
 
 
-async def _with_devices(client: Client, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
-    """Add nodes, ResourceSlices and the namespace's claims; also what of them may not be listed.
+async def _with_devices(client: Client, snapshot: Snapshot, places: Places) -> Snapshot:
+    """Add nodes, ResourceSlices and the namespace's claims.
 
     They decide how long a scheduler may take to bind a pod, whether a device evicts its pods, and
     whether pods can still reach it.
     """
-    refused = []
-
-    async def listing(resource: wire.Resource[T], namespace: str = "") -> Listing[T]:
-        try:
-            return await client.list(resource, namespace, partial=True)
-        except Forbidden:
-            refused.append(resource.plural)
-            return Listing((), "")
-
-    nodes, slices = await listing(wire.NODES), await listing(wire.RESOURCESLICES)
-    claims = await listing(wire.RESOURCECLAIMS, snapshot.namespace)
-    devices = (device for piece in slices.items for device in piece.spec.devices or ())
+    claims = (await list_if_allowed(client, wire.RESOURCECLAIMS, snapshot.namespace)).items
+    slices = places.slices or ()
+    devices = (device for piece in slices for device in piece.spec.devices or ())
     conditions = any(device.has_binding_conditions for device in devices)
-    read = replace(
+    return replace(
         snapshot,
-        nodes={node.metadata.name: node for node in nodes.items},
-        claims={claim.metadata.name: claim for claim in claims.items},
-        slices=slices.items,
-        binding_conditions=conditions or bool(slices.unreadable),
+        nodes=places.nodes or {},
+        claims={claim.metadata.name: claim for claim in claims},
+        slices=slices,
+        binding_conditions=conditions or not places.complete,
     )
-    return read, tuple(refused)
 
 
 def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
@@ -279,12 +290,29 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     return frozenset(device.driver for device in claim.devices if is_late)
 
 
-def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
+def _counts_from(
+    election: acting.Election | None,
+    ghosts: Iterable[ForceDeletedPod],
+    reservations: Iterable[ClaimReservation],
+) -> datetime | None:
+    """When the controller that acts began to lead, if that was after it would have to count from.
+    It may have watched before, as a standby, so it counts from then at the latest."""
+    began = election.since if election is not None else None
+    releases = (made.status.release for made in reservations)
+    recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
+    known = [since for since in recorded if since is not None]
+    return began if began is not None and any(since < began for since in known) else None
+
+
+def _fence_age(
+    reservations: tuple[ClaimReservation, ...], now: datetime, watched_since: datetime | None
+) -> float:
     """Seconds since the recorded release began, if it is fenced; else 0. The controller measures a
-    little less: from the fence, by its own clock."""
+    little less: from the fence, and not from before its own start."""
     releases = (made.status.release for made in reservations)
     fenced = (it.since for it in releases if it and it.step == ReleaseStep.FENCED)
-    ages = [(now - since).total_seconds() for since in fenced if since is not None]
+    begun = (max(since, watched_since or since) for since in fenced if since is not None)
+    ages = [(now - since).total_seconds() for since in begun]
     return max(min(ages, default=0.0), 0.0)
 
 
@@ -376,7 +404,8 @@ def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
     said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     if said is not None and said.reason == Reason.UNCHANGEABLE:
         return f"cannot hold it ({said.reason}): {said.message}"
-    if retention.action is Action.HOLD and explanation.view.frozen_for:
+    is_off = any(it.kind is MatterKind.HOLD_OFF for it in explanation.view.matters)
+    if retention.action is Action.HOLD and is_off:
         return f"does not hold it now ({Reason.FROZEN})"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None

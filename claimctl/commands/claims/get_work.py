@@ -16,22 +16,23 @@ from claimctl.cli.printer import print_lines, say
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
-from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, everywhere, waiting_pods
+from claimctl.commands.claims.device_classes import (
+    CLAIMS_WITH_REQUESTS,
+    AskingClaim,
+    everywhere,
+    waiting_pods,
+)
 from claimctl.commands.claims.documents import end_of, list_of
+from claimctl.commands.claims.judgement import judged
 from claimctl.commands.claims.missing import others_than
-from claimctl.downgrade.plans import read_plans
+from claimctl.commands.claims.places import read_places
+from claimctl.commands.claims.vain_requests import vain_requests
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.text import age, listed
-from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    NAMESPACES,
-    PODS,
-    RESOURCECLAIMS,
-)
+from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -66,7 +67,7 @@ async def get(session: Session, wanted: ClaimsWanted, output: Output, *, watch: 
 
 async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Output) -> int:
     missing: list[str] = []
-    shown = in_order(await gather(client, wanted, missing), wanted.sort_by)
+    shown = in_order(await gather(client, now, wanted, missing), wanted.sort_by)
     if shown or not missing:
         empty = "" if shown else await none_found(client, wanted.namespace)
         if wanted.idle and empty and "there is" not in empty:
@@ -88,7 +89,7 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     async with changes(client, clock, wanted.namespace) as news:
         async for _ in news:
-            shown = in_order(await gather(client, wanted, []), wanted.sort_by)
+            shown = in_order(await gather(client, clock.now(), wanted, []), wanted.sort_by)
             made = table(shown, clock.now(), wanted, "No claims found.")
             before, known = known, _rows(shown, made)
             changed = [key for key, row in known.items() if before.get(key) != row]
@@ -109,7 +110,7 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
 
 def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[str, ...]]:
     """The rows by claim, without the ages, which change by themselves."""
-    kept = [column.title not in {"AGE", "IDLE"} for column in made.columns]
+    kept = [column.title not in {"AGE", "IDLE", "ALLOCATED", "USE"} for column in made.columns]
     rows = (tuple(compress(row, kept)) for row in made.rows)
     return {(view.namespace, view.name): row for view, row in zip(shown, rows, strict=True)}
 
@@ -126,19 +127,19 @@ def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bo
 
 
 async def gather(
-    client: Client, wanted: ClaimsWanted, missing: list[str] | None = None
+    client: Client, now: datetime, wanted: ClaimsWanted, missing: list[str] | None = None
 ) -> list[ClaimView]:
     """The claims, read live. ``missing`` gets the names that do not exist."""
-    claims: list[ResourceClaim] = []
+    claims: list[AskingClaim] = []
     for name in dict.fromkeys(wanted.names):
-        claim = await client.find(RESOURCECLAIMS, name, wanted.namespace)
+        claim = await client.find(CLAIMS_WITH_REQUESTS, name, wanted.namespace)
         if claim is not None:
             claims.append(claim)
         elif missing is not None:
             missing.append(name)
     if not wanted.names:
         listing = await client.list(
-            RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
+            CLAIMS_WITH_REQUESTS, wanted.namespace, label_selector=wanted.selector, partial=True
         )
         claims = list(listing.items)
         _warn_unreadable(listing.unreadable)
@@ -147,15 +148,19 @@ async def gather(
     async with side_by_side() as group:
         listed = group.create_task(client.list(PODS, wanted.namespace, partial=True))
         reserving = group.create_task(list_if_served(client, CLAIMRESERVATIONS, wanted.namespace))
-        planned = group.create_task(read_plans(client))
+        places = await read_places(client)
     pods, reserved = listed.result(), reserving.result()
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
-    shown = views(claims, pods.items, reserved.items, planned.result())
+    shown = [judged(it, places, now) for it in views(claims, pods.items, reserved.items)]
     if not wanted.idle:
         return shown
     if not (idle := [view for view in shown if view.is_idle]):
         return []
-    every = await everywhere(client, CLAIMS_WITH_REQUESTS, wanted.namespace)
+    every = [
+        claim
+        for claim in await everywhere(client, CLAIMS_WITH_REQUESTS, wanted.namespace)
+        if not vain_requests(ClaimView(claim, (), ()), places)
+    ]
     waiting = waiting_pods(every, await everywhere(client, PODS, wanted.namespace))
     return [replace(view, waiting=waiting.get(view.claim.metadata.uid, ())) for view in idle]
 
@@ -198,7 +203,7 @@ def _cells(view: ClaimView) -> dict[str, str]:
     }
 
 
-_WIDE = ("PLACES", "CONSUMERS", "UID")
+_WIDE = ("CLASS", "ALLOCATED", "USE", "PROBLEMS", "PLACES", "CONSUMERS", "UID")
 STATE_STYLES = {
     "Held": "green",
     "InUse": "green",
@@ -229,6 +234,8 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
             yield view.namespace
         yield from _cells(view).values()
         yield age(view.claim.metadata.creation_timestamp, now)
+        yield from (",".join(view.classes), _age(view.allocated_since, now), _use(view, now))
+        yield ",".join(dict.fromkeys(matter.reason for matter in view.matters))
         yield from (view.places, str(view.consumers.count), view.claim.metadata.uid)
         if wanted.idle:
             yield from (age(view.idle_since, now), end_of(view), listed(view.waiting or ()))
@@ -239,6 +246,17 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
         names=tuple(resource_name(CLAIM, view.name) for view in shown),
         empty=empty,
     )
+
+
+def _age(since: datetime | None, now: datetime) -> str:
+    return age(since, now) if since is not None else ""
+
+
+def _use(view: ClaimView, now: datetime) -> str:
+    """For how long pods have used the claim, or for how long none has."""
+    if view.used_since is not None:
+        return f"used {age(view.used_since, now)}"
+    return f"idle {age(view.unused_since, now)}" if view.unused_since is not None else ""
 
 
 async def none_found(client: Client, namespace: str) -> str:

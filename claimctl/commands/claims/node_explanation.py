@@ -55,10 +55,10 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
     node, state = await _node(session.client, name)
     scope = ""
     try:
-        views = await gather(session.client, ClaimsWanted(scope))
+        views = await gather(session.client, session.clock.now(), ClaimsWanted(scope))
     except Forbidden:
         scope = session.namespace
-        views = await gather(session.client, ClaimsWanted(scope))
+        views = await gather(session.client, session.clock.now(), ClaimsWanted(scope))
     claims = tuple(_on(name, views))
     if state == "Gone" and not claims:
         raise CommandFailed(f"node {name} not found, and no claim has devices on it")
@@ -92,9 +92,7 @@ def _on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
             devices=view.devices,
             holders=view.holders,
             pods=sum(pod.spec.node_name == node for pod in bound),
-            never_given_up=any(
-                made.spec.reallocate_after_seconds is None for made in view.reservations
-            ),
+            never_given_up=view.never_given_up,
         )
 
 

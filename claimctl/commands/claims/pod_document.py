@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from claimctl.cli.documents import Document, Names, Part, ReasonText, says
+from claimctl.cli.documents import Document, Names, Part, ReasonText, says, utc
 from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.documents import ConsumerCounts
 from claimctl.commands.claims.explanation import Explanation, effect_of
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
+from claimctl.commands.claims.release_waits import waits_for
 from claimctl.commands.claims.rule_answers import RuleExpression, deciding
 from claimctl.wire.reservations import WorkloadRef
 
@@ -32,7 +33,8 @@ def short_of(explanation: Explanation) -> ShortClaim:
         holders=view.holders,
         entries=len(view.claim.status.reserved_for),
         notes=(
-            *map(str, explanation.obstructions),
+            *(f"its release waits: {text}" for text in waits_for(explanation)),
+            *map(str, explanation.matters),
             *explanation.unknown,
             *explanation.uncreated.values(),
         ),
@@ -55,6 +57,7 @@ class ExplainedPod(Part, frozen=True):
     workload: Annotated[str | None, says("kind/name")]
     owners: Annotated[Names, says("kind/name, the nearest first; the last one is its workload")]
     state: Literal["Waiting", "Starting", "Running", "Ending", "Succeeded", "Failed"]
+    since: Annotated[str | None, says("since when it waits, if it does")]
     node: str | None
     reasons: tuple[ReasonText, ...]
     claims: tuple[UsedClaim, ...]
@@ -90,6 +93,7 @@ def pod_of(pod: PodFindings, model: type[P]) -> P:
         workload=pod.owners[-1] if pod.owners else None,
         owners=pod.owners,
         state=pod.state,  # type: ignore[arg-type]  # one of the six words
+        since=utc(pod.since),
         node=pod.pod.spec.node_name or None,
         reasons=tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
         claims=tuple(_used(use) for use in pod.uses),

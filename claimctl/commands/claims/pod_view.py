@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated
 
 from claimctl.cli.documents import Names, Part, says
@@ -12,7 +13,8 @@ from claimctl.cli.extensions import PodWords
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.whereabouts import ObstructionKind
+from claimctl.commands.claims.matters import IN_VAIN, MatterKind
+from claimctl.commands.claims.release_waits import release_steps, waits_for
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
@@ -94,7 +96,13 @@ class PodFindings:
         return "Running" if pod.status.phase == "Running" else "Starting"
 
     @property
-    def kinds(self) -> frozenset[ObstructionKind]:
+    def since(self) -> datetime | None:
+        """Since when a pod that does not run has waited."""
+        waits = self.state in ("Waiting", "Starting")
+        return self.pod.metadata.creation_timestamp if waits else None
+
+    @property
+    def kinds(self) -> frozenset[MatterKind]:
         """What keeps the pod from the devices of its claims."""
         explained = (use.explanation for use in self.uses if use.explanation is not None)
         return frozenset(it.kind for claim in explained for it in claim.obstructions)
@@ -151,7 +159,8 @@ def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:
     for use in findings.uses:
         for obstruction in use.explanation.obstructions if use.explanation is not None else ():
             where = f"claim {use.claim} keeps the pod there; " if obstruction.is_of_node else ""
-            yield obstruction.kind.reason, f"{obstruction.about}: {where}{obstruction.text}"
+            about = obstruction.about or f"claim {use.claim}"
+            yield obstruction.reason, f"{about}: {where}{obstruction.text}"
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -188,7 +197,8 @@ def _blocking_claim(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
         yield "ClaimDeleted", f"{name} is being deleted: the scheduler gives it to no new pod"
     elif use.explanation.release is not None:
         text = f"{name} is being released ({use.explanation.release}); it is allocated anew then"
-        yield "ClaimReleasing", text
+        waits = "; and ".join(waits_for(use.explanation))
+        yield "ClaimReleasing", f"{text}; it waits: {waits}" if waits else text
     elif len(claim.status.reserved_for) >= LIMIT and pod.metadata.uid not in listed:
         yield "ReservedForFull", f"all {LIMIT} places in the list of {name} are taken"
 
@@ -235,7 +245,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     wait = "Wait a moment, and look again."
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
-        **dict.fromkeys(("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
         "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
         "SharedClaimRace": wait,
         _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
@@ -248,7 +258,9 @@ def _advice(findings: PodFindings) -> Iterator[str]:
             step for use in findings.uses if use.explanation for step in use.explanation.steps
         )
     for reason, text in findings.reasons():
-        if reason == "Warning":
+        if reason == "ClaimReleasing":
+            yield from _about_releases(findings, wait)
+        elif reason == "Warning":
             yield from about_warning(text, findings.pod, findings.kinds)
         elif reason in known:
             yield known[reason]
@@ -258,7 +270,16 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     yield from _about_rivals(findings)
 
 
+def _about_releases(findings: PodFindings, wait: str) -> Iterator[str]:
+    """What the releases of its claims wait for; a release that nothing blocks takes a moment."""
+    explained = (use.explanation for use in findings.uses if use.explanation is not None)
+    known = [step for claim in explained if claim.release for step in release_steps(claim)]
+    yield from known or (wait,)
+
+
 def _about_rivals(findings: PodFindings) -> Iterator[str]:
+    if findings.kinds & IN_VAIN:
+        return
     idle = [rival for rival in findings.rivals if rival.idle]
     for rival in idle:
         command = f"claimctl release {rival.name} -n {rival.namespace}"
@@ -277,7 +298,7 @@ _WORDS_OF_LOSS = ("is not allocatable", "allocatable not found", "could not find
 """What drivers say of a device that they do not offer any more."""
 
 
-def about_warning(note: str, pod: Pod, known: frozenset[ObstructionKind]) -> Iterator[str]:
+def about_warning(note: str, pod: Pod, known: frozenset[MatterKind]) -> Iterator[str]:
     """What to do about a Warning Event of a pod that does not start, beside what is known."""
     place, name, node = pod.metadata.namespace, pod.metadata.name, pod.spec.node_name
     if absent := re.search(r"DRA driver (\S+) is not registered", note):
@@ -286,7 +307,7 @@ def about_warning(note: str, pod: Pod, known: frozenset[ObstructionKind]) -> Ite
         text = f"claimctl takes the hold out of the claim's list; {_TRIES_AGAIN}."
         yield f"Wait: {text} The controller's --one-pod-driver DRIVER spares the next pods this."
     elif any(words in note for words in _WORDS_OF_LOSS):
-        if ObstructionKind.DEVICE_GONE not in known:
+        if MatterKind.DEVICE_GONE not in known:
             delete = f"kubectl -n {place} delete pod {name}"
             yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
     elif "already bound to pod" in note:

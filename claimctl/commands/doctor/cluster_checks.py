@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +13,10 @@ import msgspec
 
 from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind, Places, whereabouts
+from claimctl.commands.claims.device_classes import AskingClaim
+from claimctl.commands.claims.judgement import judgement
+from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
+from claimctl.commands.claims.places import Places
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
@@ -31,7 +35,6 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import (
     DRIVER_CHECK_LABEL,
-    RELEASE_ANNOTATION,
     ClaimReservation,
     DowngradePlan,
 )
@@ -47,6 +50,8 @@ class CheckVerdict(StrEnum):
     """Neither good nor bad."""
     UNKNOWN = "unknown"
     """The user may not read what the check needs."""
+    WAITS = "waits"
+    """Something waits, and may go on by itself."""
     PROBLEM = "problem"
 
 
@@ -58,6 +63,17 @@ class Finding(Part, frozen=True, kw_only=False):
     namespace: str = ""
     object: str = ""
     verdict: CheckVerdict = CheckVerdict.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMatter:
+    """What is wrong with one claim."""
+
+    namespace: str
+    claim: str
+    matter: Matter
+    reserved: bool = True
+    """Whether a ClaimReservation names the claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +99,8 @@ class ObservedCluster:
     plans: tuple[DowngradePlan, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
-    obstructions: tuple[tuple[str, str, Obstruction], ...] = ()
-    """What keeps pods from held claims, with the namespace and name of each claim."""
+    matters: tuple[ClaimMatter, ...] = ()
+    """What is wrong with claims."""
     slices: tuple[ResourceSlice, ...] = ()
     more_checks: Mapping[str, str] = field(default_factory=dict)
     """The checks of extensions, and what there is to say about each without a problem."""
@@ -104,7 +120,7 @@ def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    facts = (*_kubelet_faults(observed), *_upgrade(observed), *_releases_asked(observed))
+    facts = (*_kubelet_faults(observed), *_upgrade(observed))
     return (*_drivers(observed), *facts, *rest, *problems)
 
 
@@ -127,6 +143,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "held-devices": "every held device is published, and its node takes pods",
+        "waiting-pods": "no pod waits for a claim, or with one",
         "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
         "near-limit": f"no list has {NEAR_LIMIT} of {LIMIT} entries or more",
         "dangling-references": "every listed object is there",
@@ -141,7 +158,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
 
 
 def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
-    """The problems."""
+    """The problems, and what waits."""
     return (
         *_rights(observed),
         *_reservations(observed),
@@ -149,7 +166,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *observed.kinds,
         *observed.annotations,
         *_unreadable(observed),
-        *_held_devices(observed),
+        *_matters(observed),
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
@@ -172,24 +189,6 @@ def _upgrade(observed: ObservedCluster) -> Iterator[Finding]:
             f"`claimctl upgrade prepare --to {TARGET} --dry-run` says what is in the way"
         )
         yield Finding("upgrade", text, verdict=CheckVerdict.FACT)
-
-
-def _releases_asked(observed: ObservedCluster) -> Iterator[Finding]:
-    """Releases that users have asked for and that are not done: they outlive rollouts."""
-    allocated = {
-        claim.metadata.key: claim.metadata.uid
-        for claim in observed.claims
-        if claim.status.allocation is not None
-    }
-    for reservation in observed.reservations:
-        place, name = reservation.metadata.namespace, reservation.spec.resource_claim_name
-        uid = allocated.get((place, name))
-        if uid is not None and reservation.metadata.annotation(RELEASE_ANNOTATION) == uid:
-            text = (
-                f"a release is asked for and waits: `claimctl explain {name} -n {place}` says for "
-                f"what; `claimctl release --cancel {name} -n {place}` withdraws it"
-            )
-            yield Finding("releases", text, place, name, CheckVerdict.FACT)
 
 
 def _drivers(observed: ObservedCluster) -> Iterator[Finding]:
@@ -224,13 +223,11 @@ def _plans(observed: ObservedCluster) -> Iterator[Finding]:
 
 
 def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
-    frozen = []
     for reservation in observed.reservations:
         meta = reservation.metadata
         ready = find_condition(reservation.status.conditions, ConditionType.READY)
         if ready is not None and ready.reason == Reason.FROZEN:
-            frozen.append(f"{meta.namespace}/{meta.name}")
-            continue
+            continue  # a matter of the claim
         if ready is not None and ready.status == "False":
             what = "cannot be served" if ready.reason in _NOT_WRITTEN else "not ready"
             text = f"{what} ({ready.reason}): {ready.message}"
@@ -241,13 +238,6 @@ def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
         else:
             continue
         yield Finding("reservations", text, meta.namespace, meta.name)
-    # without a plan, the controller is about to write another status
-    if frozen and (observed.plans or "plans" in observed.refused):
-        count = counted(len(frozen), "ClaimReservation")
-        text = (
-            f"{count} not ready ({Reason.FROZEN}): no workload holds the claims of {listed(frozen)}"
-        )
-        yield Finding("reservations", text)
 
 
 _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
@@ -304,41 +294,86 @@ def _is_left_by_driver_check(claim: ResourceClaim, observed: ObservedCluster) ->
     return all(owner.uid not in jobs for owner in claim.metadata.owner_references)
 
 
-def _held_devices(observed: ObservedCluster) -> Iterator[Finding]:
-    """One line for each kind of what keeps pods from held claims, with the step for one claim."""
-    by_kind: dict[ObstructionKind, list[tuple[str, str, Obstruction]]] = {}
-    for entry in sorted(observed.obstructions, key=lambda entry: entry[:2]):
-        by_kind.setdefault(entry[2].kind, []).append(entry)
-    for kind, entries in by_kind.items():
-        place, name, first = entries[0]
-        claims = list(dict.fromkeys(f"{namespace}/{claim}" for namespace, claim, _ in entries))
+_CHECKS = {
+    MatterKind.NOT_READY: "reservations",
+    MatterKind.HOLD_OFF: "reservations",
+    MatterKind.RELEASE_WAITS: "releases",
+    MatterKind.PODS_WAIT: "waiting-pods",
+    MatterKind.NO_DEVICE_CLASS: "waiting-pods",
+    MatterKind.TOO_MANY_DEVICES: "waiting-pods",
+}
+"""The check that reports a kind of matter; others are of held devices."""
+
+
+def _matters(observed: ObservedCluster) -> Iterator[Finding]:
+    """One line for each kind of what is wrong with claims, with the step for one claim."""
+    by_kind: dict[tuple[CheckVerdict, MatterKind], list[ClaimMatter]] = {}
+    for entry in sorted(observed.matters, key=lambda entry: (entry.namespace, entry.claim)):
+        if (verdict := _verdict(entry)) is not None:
+            by_kind.setdefault((verdict, entry.matter.kind), []).append(entry)
+    for (verdict, kind), entries in by_kind.items():
+        place, name, first = entries[0].namespace, entries[0].claim, entries[0].matter
+        claims = list(dict.fromkeys(f"{entry.namespace}/{entry.claim}" for entry in entries))
         see = f"see `claimctl explain {name} -n {place}`"
+        check = _CHECKS.get(kind, "held-devices")
         if len(claims) == 1:
             text = "; ".join((str(first), *first.steps, see))
-            yield Finding("held-devices", text, place, name)
+            yield Finding(check, text, place, name, verdict)
         else:
-            count = counted(len(claims), "held claim")
-            text = f"{kind}: {count}, {listed(claims)}; {see}"
-            yield Finding("held-devices", text)
+            count = counted(len(claims), "claim")
+            yield Finding(check, f"{kind}: {count}, {listed(claims)}; {see}", verdict=verdict)
 
 
-def held_obstructions(
+def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
+    """What a matter is for the cluster; None if another line reports it."""
+    match entry.matter.kind:
+        case MatterKind.NOT_READY:
+            return None
+        case MatterKind.RELEASE_WAITS:
+            return CheckVerdict.WAITS
+        case MatterKind.PODS_WAIT:
+            # devices that others use become free; pods of a held claim wait where it is
+            return CheckVerdict.PROBLEM if entry.reserved else CheckVerdict.WAITS
+    return CheckVerdict.PROBLEM
+
+
+def matters_of(
     claims: Sequence[ScannedClaim],
+    asking: Mapping[tuple[str, str], AskingClaim],
     reservations: Iterable[ClaimReservation],
     places: Places,
-) -> tuple[tuple[str, str, Obstruction], ...]:
-    """What keeps pods from the claims that a ClaimReservation names."""
-    pods = {scanned.claim.metadata.key: scanned.live.pods for scanned in claims}
-    of_claim = {scanned.claim.metadata.key: scanned.claim for scanned in claims}
+    now: datetime,
+) -> tuple[ClaimMatter, ...]:
+    """What is wrong with the claims.
+
+    Args:
+        asking: the claims with their requests, as far as they were read.
+    """
     names: dict[tuple[str, str], list[ClaimReservation]] = {}
     for made in reservations:
         names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
-    return tuple(
-        (*key, obstruction)
-        for key, of_it in names.items()
-        if key in of_claim
-        for obstruction in whereabouts(ClaimView(of_claim[key], pods[key], tuple(of_it)), places)
-    )
+    found = []
+    for scanned in claims:
+        key = scanned.claim.metadata.key
+        of_it = tuple(names.get(key, ()))
+        view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
+        held = bool(of_it) and view.claim.status.allocation is not None
+        found += [
+            ClaimMatter(*key, matter, reserved=held)
+            for matter in _with_waiting_pods(judgement(view, places, now))
+            if of_it or matter.kind not in OF_DEVICES
+        ]
+    return tuple(found)
+
+
+def _with_waiting_pods(matters: tuple[Matter, ...]) -> tuple[Matter, ...]:
+    """The matters, of which the first one says which pods wait: one line for a claim."""
+    waits = next((it for it in matters if it.kind is MatterKind.PODS_WAIT), None)
+    causes = [it for it in matters if it.kind not in (MatterKind.PODS_WAIT, MatterKind.NOT_READY)]
+    if waits is None or not causes:
+        return matters
+    first = replace(causes[0], text=f"{causes[0].text}; {waits.text}")
+    return tuple(first if it is causes[0] else it for it in matters if it is not waits)
 
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from claimctl.commands.claims.controller_health import State
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding, checks
 from claimctl.commands.doctor.examination import Examination
+from claimctl.commands.doctor.versions import Skew, skew_of
 from claimctl.text import listed
 
 OLDEST = (1, 32)
@@ -20,6 +21,7 @@ def diagnosis(examination: Examination) -> tuple[Finding, ...]:
         *_cluster(examination),
         *_dialect(examination),
         *_installation(examination),
+        *_versions(examination),
         *_controller(examination),
         *(checks(examination.observed)),
     )
@@ -64,6 +66,19 @@ def _installation(examination: Examination) -> Iterator[Finding]:
     names = ", ".join(examination.missing_crds)
     text = f"these CRDs are missing: {names}; install them: `claimctl install {part}`"
     yield Finding("installation", text)
+
+
+_SKEWS = {
+    Skew.NONE: CheckVerdict.OK,
+    Skew.DIFFERENT: CheckVerdict.PROBLEM,
+    Skew.UNKNOWN: CheckVerdict.FACT,
+}
+
+
+def _versions(examination: Examination) -> Iterator[Finding]:
+    """Whether the versions of the client, the controller and the CRDs go together."""
+    skew, text = skew_of(examination.there.account, examination.crds_release)
+    yield Finding("versions", text, verdict=_SKEWS[skew])
 
 
 def _controller(examination: Examination) -> Iterator[Finding]:

@@ -46,22 +46,34 @@ async def run(session: Session, override: str, namespace: str | None, output: Ou
     render(output, table(findings), diagnosis_of(seen, findings))
     problems = sum(finding.verdict is CheckVerdict.PROBLEM for finding in findings)
     unknown = sum(finding.verdict is CheckVerdict.UNKNOWN for finding in findings)
+    waits = sum(finding.verdict is CheckVerdict.WAITS for finding in findings)
     if output.for_people:
-        say(summarize(problems, unknown))
+        say(summarize(problems, unknown, waits))
     return ExitCode.FINDINGS if problems else ExitCode.OK
 
 
-def summarize(problems: int, unknown: int) -> str:
-    """The result in one line. Without all checks it does not say that there is no problem."""
+def summarize(problems: int, unknown: int, waits: int = 0) -> str:
+    """The result in one line. Without all checks it does not say that there is no problem, and
+    never that all is well while something waits."""
+    result = "no problem in what could be checked" if unknown else "no problems"
     left_out = f"{counted(unknown, 'check')} not possible with your rights"
-    if problems:
-        result = counted(problems, "problem")
-        return f"{result}; {left_out}" if unknown else result
-    return f"no problem in what could be checked; {left_out}" if unknown else "no problems"
+    later = counted(waits, "line says what waits", "lines say what waits")
+    parts = [
+        counted(problems, "problem") if problems else result,
+        *([later] if waits else []),
+        *([left_out] if unknown else []),
+    ]
+    return "; ".join(parts)
 
 
-_STYLES = {"ok": "green", "problem": "bold red", "unknown": "yellow", "fact": "dim"}
-_SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·"}
+_STYLES = {
+    "ok": "green",
+    "problem": "bold red",
+    "unknown": "yellow",
+    "fact": "dim",
+    "waits": "yellow",
+}
+_SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·", "waits": "…"}
 
 
 def table(findings: tuple[Finding, ...]) -> Table:

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
+from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
-from claimctl.commands.claims.whereabouts import Places
+from claimctl.commands.claims.places import places_of
 from claimctl.commands.doctor.account import (
     ControllerAccount,
     Installation,
@@ -23,10 +24,11 @@ from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
     Finding,
     ObservedCluster,
-    held_obstructions,
+    matters_of,
     orphans,
     uids,
 )
+from claimctl.commands.doctor.versions import read_crds_release
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
@@ -52,7 +54,7 @@ T = TypeVar("T")
 
 _OF_CLAIMS = (
     *("orphans", "listed-ahead", "near-limit"),
-    *("dangling-references", "unreadable-objects", "held-devices"),
+    *("dangling-references", "unreadable-objects", "held-devices", "waiting-pods"),
 )
 """The checks of claims."""
 _CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RECORDS, wire.WORKLOADKINDS)
@@ -69,6 +71,8 @@ class Examination:
     """Why ``detection`` is None."""
     missing_crds: tuple[str, ...]
     observed: ObservedCluster
+    crds_release: str = ""
+    """The version of claimctl that the CRDs are from; '' if it is not known."""
 
 
 async def examine(
@@ -78,6 +82,7 @@ async def examine(
     reader = _Reader(client, namespace)
     async with side_by_side() as group:
         installation = group.create_task(read_installation(client, clock))
+        release = group.create_task(read_crds_release(client))
         plurals = group.create_task(Discovery(client).plurals(_CRDS[0].group, _CRDS[0].version))
         detection, unknown = await _detect(client, override)
         observed = await _observe(reader, clock, detection)
@@ -99,6 +104,7 @@ async def examine(
         dialect_unknown=unknown,
         missing_crds=missing,
         observed=replace(observed, missing_rights=lacking, refused=reader.refused),
+        crds_release=release.result(),
     )
 
 
@@ -181,7 +187,9 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         **dict.fromkeys(WORKLOADS.values(), ("annotations",)),
         **({wire.PODGROUPS: ("dangling-references",)} if groups else {}),
         wire.EVENTS: ("refused-pods",),
-        wire.RESOURCESLICES: ("drivers", "held-devices"),
+        PUBLISHED_DEVICES: ("drivers", "held-devices"),
+        wire.DEVICECLASSES: (),
+        CLAIMS_WITH_REQUESTS: (),
         wire.REPLICASETS: (),
         wire.DOWNGRADEPLANS: ("plans",),
     }
@@ -199,15 +207,18 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     scan = scanning.result()
     every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
     nodes, events = every[wire.NODES], every[wire.EVENTS]
-    reserved, slices = every[wire.CLAIMRESERVATIONS], every[wire.RESOURCESLICES]
+    reserved, slices = every[wire.CLAIMRESERVATIONS], every[PUBLISHED_DEVICES]
     listed = {(resource.group, resource.plural): every[resource] for resource in WORKLOADS.values()}
     if groups:
         listed[POD_GROUP] = every[wire.PODGROUPS]
-    by_name = {node.metadata.name: node for node in nodes.items}
-    places = Places(
-        slices=None if wire.RESOURCESLICES in reader.not_listed else slices.items,
-        nodes=None if wire.NODES in reader.not_listed else by_name,
-    )
+
+    def known(resource: Resource[Any]) -> Listing[Any] | None:
+        return None if resource in reader.not_listed else every[resource]
+
+    published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    plans = known(wire.DOWNGRADEPLANS)
+    places = places_of(*published, None if plans is None else plans.items)
+    asking = {claim.metadata.key: claim for claim in every[CLAIMS_WITH_REQUESTS].items}
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
@@ -223,7 +234,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             *(
                 unread
                 for resource, listing in every.items()
-                if resource != wire.CLAIMRESERVATIONS
+                if resource not in (wire.CLAIMRESERVATIONS, CLAIMS_WITH_REQUESTS)
                 for unread in listing.unreadable
             ),
         ),
@@ -231,7 +242,9 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         reservations=reserved.items,
         plans=every[wire.DOWNGRADEPLANS].items,
         behind=await _behind(reader, clock, reserved.items),
-        obstructions=held_obstructions(scan.claims if scan else (), reserved.items, places),
+        matters=matters_of(
+            scan.claims if scan else (), asking, reserved.items, places, clock.now()
+        ),
         slices=slices.items,
         more_checks={
             check: text

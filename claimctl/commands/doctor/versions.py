@@ -9,7 +9,11 @@ from enum import StrEnum
 
 from claimctl import __version__
 from claimctl.commands.claims.explanation import recorded_dialect
-from claimctl.commands.doctor.account import Installation, read_installation
+from claimctl.commands.doctor.account import (
+    ControllerAccount,
+    Installation,
+    read_installation,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound
@@ -50,23 +54,23 @@ class Versions:
     """The dialect that a controller recorded in a ClaimReservation; '' if there is none."""
 
     @property
-    def releases(self) -> dict[str, str]:
-        """The versions of claimctl's parts that are known."""
-        images = self.there.account.images if self.there.account else ()
-        tags = [release for release in map(release_of, images) if release]
-        texts = {"client": __version__, "crds": self.crds_release, "controller": (*tags, "")[0]}
-        return {part: text for part, text in texts.items() if text}
-
-    @property
     def skew(self) -> tuple[Skew, str]:
-        """Whether all known parts have the same major and minor version, with a sentence."""
-        known = self.releases
-        if len(known) == 1:
-            return Skew.UNKNOWN, "neither the controller's nor the CRDs' version is known"
-        parts = ", ".join(f"{part} {release}" for part, release in known.items())
-        if len({tuple(release.split(".")[:2]) for release in known.values()}) == 1:
-            return Skew.NONE, f"they go together: {parts}"
-        return Skew.DIFFERENT, f"they differ: {parts}; upgrade the older ones"
+        """Whether all known parts go together, with a sentence."""
+        return skew_of(self.there.account, self.crds_release)
+
+
+def skew_of(account: ControllerAccount | None, crds_release: str) -> tuple[Skew, str]:
+    """Whether all known parts have the same major and minor version, with a sentence."""
+    images = account.images if account is not None else ()
+    tags = [release for release in map(release_of, images) if release]
+    texts = {"client": __version__, "crds": crds_release, "controller": (*tags, "")[0]}
+    known = {part: text for part, text in texts.items() if text}
+    if len(known) == 1:
+        return Skew.UNKNOWN, "neither the controller's nor the CRDs' version is known"
+    parts = ", ".join(f"{part} {release}" for part, release in known.items())
+    if len({tuple(release.split(".")[:2]) for release in known.values()}) == 1:
+        return Skew.NONE, f"they go together: {parts}"
+    return Skew.DIFFERENT, f"they differ: {parts}; upgrade the older ones"
 
 
 def release_of(image: str) -> str:
@@ -77,14 +81,18 @@ def release_of(image: str) -> str:
 
 async def versions(client: Client, clock: Clock) -> Versions:
     """Read the versions of a cluster. A missing right is no error."""
-    there, release = await read_installation(client, clock), ""
+    return Versions(
+        there=await read_installation(client, clock),
+        crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
+        crds_release=await read_crds_release(client),
+        dialect=recorded_dialect((await list_if_allowed(client, CLAIMRESERVATIONS)).items),
+    )
+
+
+async def read_crds_release(client: Client) -> str:
+    """The version of claimctl that the CRDs are from; '' if it may not be read."""
     with suppress(Forbidden, NotFound):
         name = f"{CLAIMRESERVATIONS.plural}.{CLAIMRESERVATIONS.group}"
         labels = (await client.get(_DEFINITIONS, name)).metadata.labels or {}
-        release = labels.get(VERSION_LABEL, "")
-    return Versions(
-        there=there,
-        crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
-        crds_release=release,
-        dialect=recorded_dialect((await list_if_allowed(client, CLAIMRESERVATIONS)).items),
-    )
+        return labels.get(VERSION_LABEL, "")
+    return ""

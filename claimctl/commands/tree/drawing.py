@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from claimctl.commands.tree.graph import CLAIM, DEVICE, NODE, POD, Graph, Vertex
+from claimctl.commands.tree.graph import CLAIM, DEVICE, NODE, POD, ClaimProblem, Graph, Vertex
 from claimctl.text import shortened, visible
 
 
@@ -32,6 +32,16 @@ def lines(graph: Graph, branches: Branches = LINES) -> list[str]:
         for root in graph.roots()
         for line in (_label(root, ""), *_below(graph, root, branches, ""))
     ]
+
+
+def problem_lines(problems: Sequence[ClaimProblem]) -> Iterator[str]:
+    """What is wrong with the claims of the tree, and where to see what to do."""
+    if problems:
+        yield "What is wrong:"
+    for problem in problems:
+        yield f"  claim {problem.claim}: {problem.message} ({problem.reason})"
+    for claim in dict.fromkeys(problem.claim for problem in problems):
+        yield f"  What to do: claimctl explain {claim}"
 
 
 def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Iterator[str]:

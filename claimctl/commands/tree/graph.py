@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated
 
-from claimctl.cli.documents import Document, Part, says
+from claimctl.cli.documents import Document, Part, ReasonText, says
 from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import KINDS
 from claimctl.text import listed
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.nodes import Node
+from claimctl.wire.placement import CORDON, lasting_taints
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import REPLICASETS
 
@@ -49,6 +52,8 @@ class Edge(Part, frozen=True, kw_only=False):
 class Graph:
     vertices: dict[str, Vertex] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
+    problems: list[tuple[str, ReasonText]] = field(default_factory=list)
+    """What is wrong with which claim."""
 
     def add(self, vertex: Vertex) -> str:
         """Add a vertex; returns its key. A note replaces an empty one."""
@@ -84,16 +89,23 @@ def build(
     views: Sequence[ClaimView],
     pods: Iterable[Pod],
     chains: Mapping[str, Sequence[OwnerReference]] = MappingProxyType({}),
+    nodes: Mapping[str, Node] | None = None,
 ) -> Graph:
-    """The graph of one namespace. ``chains`` has the controllers of pods by their UIDs, the nearest
-    first."""
+    """The graph of one namespace.
+
+    Args:
+        chains: the controllers of pods by their UIDs, the nearest first.
+        nodes: None if the user may not list them.
+    """
     graph = Graph()
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         names = claim_names(pod)
         if names:
             _pod(graph, pod, chains.get(pod.metadata.uid, ()), sorted(names))
     for view in views:
-        _claim(graph, view)
+        _claim(graph, view, nodes)
+        wrong = reasons_of(view.matters)
+        graph.problems += [(view.name, problem) for problem in wrong]
     return graph
 
 
@@ -111,10 +123,12 @@ def _pod(graph: Graph, pod: Pod, chain: Sequence[OwnerReference], claims: Sequen
         graph.connect(key, graph.add(Vertex(CLAIM, name)), "uses")
 
 
-def _claim(graph: Graph, view: ClaimView) -> None:
+def _claim(graph: Graph, view: ClaimView, nodes: Mapping[str, Node] | None) -> None:
     names = [f"{workload.resource}/{workload.name}" for workload in view.workloads]
     held = f", held by {' and '.join(names)}" if names else ""
-    key = graph.add(Vertex(CLAIM, view.name, f"{view.state}{held}"))
+    wrong = ", ".join(dict.fromkeys(matter.reason for matter in view.matters))
+    note = f"{view.state}{held}{f': {wrong}' if wrong else ''}"
+    key = graph.add(Vertex(CLAIM, view.name, note))
     for workload in view.workloads:
         kind = KINDS.get((workload.api_group, workload.resource))
         if kind:
@@ -129,7 +143,18 @@ def _claim(graph: Graph, view: ClaimView) -> None:
         graph.connect(key, made, "has")
         # pools of devices of one node have the node's name; others may span all nodes of the claim
         for node in (device.pool,) if device.pool in view.nodes else view.nodes:
-            graph.connect(made, graph.add(Vertex(NODE, node)), "is on")
+            graph.connect(made, graph.add(Vertex(NODE, node, _state(node, nodes))), "is on")
+
+
+def _state(name: str, nodes: Mapping[str, Node] | None) -> str:
+    """What keeps pods from a node; '' for nothing, or if the nodes are not known."""
+    if nodes is None:
+        return ""
+    if name not in nodes:
+        return "does not exist"
+    if nodes[name].status.is_unready:
+        return "not ready"
+    return "cordoned" if CORDON in lasting_taints(nodes[name]) else ""
 
 
 def around(graph: Graph, keys: Iterable[str]) -> Graph:
@@ -143,6 +168,7 @@ def around(graph: Graph, keys: Iterable[str]) -> Graph:
     for edge in graph.edges:
         if edge.source in kept and edge.target in kept:
             part.connect(edge.source, edge.target, edge.label)
+    part.problems = [it for it in graph.problems if f"{CLAIM}/{it[0]}" in kept]
     return part
 
 
@@ -167,7 +193,7 @@ def merged(graph: Graph) -> Graph:
             around_it = (above, frozenset(edge.target for edge in graph.below(key)))
             alike.setdefault(around_it, []).append(vertex)
     names = {pod.key: _together(pods) for pods in alike.values() if len(pods) > FEW for pod in pods}
-    drawn = Graph()
+    drawn = Graph(problems=graph.problems)
     keys = {key: drawn.add(names.get(key, vertex)) for key, vertex in graph.vertices.items()}
     for edge in graph.edges:
         drawn.connect(keys[edge.source], keys[edge.target], edge.label)
@@ -188,12 +214,19 @@ class TreeObject(Part, frozen=True):
     state: str
 
 
+class ClaimProblem(ReasonText, frozen=True):
+    """What is wrong with a claim."""
+
+    claim: str
+
+
 class ClaimTree(Document, frozen=True):
     """``claimctl tree``"""
 
     namespace: str
     objects: tuple[TreeObject, ...]
     edges: tuple[Edge, ...]
+    problems: tuple[ClaimProblem, ...]
 
 
 def document(graph: Graph, namespace: str) -> ClaimTree:
@@ -202,4 +235,10 @@ def document(graph: Graph, namespace: str) -> ClaimTree:
         TreeObject(id=key, kind=vertex.kind, name=vertex.name, state=vertex.note)
         for key, vertex in graph.vertices.items()
     )
-    return ClaimTree(namespace=namespace, objects=objects, edges=tuple(graph.edges))
+    problems = tuple(
+        ClaimProblem(claim=claim, reason=problem.reason, message=problem.message)
+        for claim, problem in graph.problems
+    )
+    return ClaimTree(
+        namespace=namespace, objects=objects, edges=tuple(graph.edges), problems=problems
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.kinds import KindReader
@@ -10,11 +12,15 @@ from claimctl.cli.output import print_text, printable
 from claimctl.cli.printer import print_whole, say
 from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_view import views
+from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.get_work import none_found
+from claimctl.commands.claims.judgement import judged
+from claimctl.commands.claims.places import read_places
 from claimctl.commands.tree import drawing
 from claimctl.commands.tree.graph import Graph, around, build, document, merged
 from claimctl.kube.client import Client
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.parallel import side_by_side
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire import resources as wire
 
@@ -22,7 +28,7 @@ from claimctl.wire import resources as wire
 async def run(session: Session, wanted: list[str], output: Output, *, every_pod: bool) -> int:
     """Draw the objects that are connected with the wanted ones; all if there are none."""
     namespace = session.namespace
-    graph = await read(session.client, namespace)
+    graph = await read(session.client, namespace, session.clock.now())
     for key in wanted:
         if key not in graph.vertices:
             raise CommandFailed(
@@ -49,14 +55,18 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
             branches = printable(drawing.LINES, drawing.ASCII)
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
             shown = document(graph, namespace)
-            print_text(output, drawing.lines(graph, branches), shown, named)
+            lines = [*drawing.lines(graph, branches), *drawing.problem_lines(shown.problems)]
+            print_text(output, lines, shown, named)
 
 
-async def read(client: Client, namespace: str) -> Graph:
-    """The graph of one namespace."""
-    claims = (await client.list(wire.RESOURCECLAIMS, namespace, partial=True)).items
-    pods = (await client.list(wire.PODS, namespace, partial=True)).items
-    made = (await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)).items
+async def read(client: Client, namespace: str, now: datetime) -> Graph:
+    """The graph of one namespace, with what is wrong with its claims."""
+    async with side_by_side() as group:
+        listing = group.create_task(client.list(CLAIMS_WITH_REQUESTS, namespace, partial=True))
+        using = group.create_task(client.list(wire.PODS, namespace, partial=True))
+        reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
+        places = await read_places(client)
+    claims, pods, made = listing.result().items, using.result().items, reserving.result().items
     kinds = KindReader(client)
     kinds.know(pod.metadata for pod in pods)
     # a list each instead of a request for each owner; without the right to it, chains are shorter
@@ -65,4 +75,5 @@ async def read(client: Client, namespace: str) -> Graph:
         kinds.know(owner.metadata for owner in owners.items)
     users = [pod for pod in pods if claim_names(pod)]
     chains = {pod.metadata.uid: await kinds.chain(pod) for pod in users}
-    return build(views(claims, pods, made), pods, chains)
+    shown = [judged(view, places, now) for view in views(claims, pods, made)]
+    return build(shown, pods, chains, places.nodes)

@@ -48,7 +48,8 @@ def furnished() -> Server:
 
 async def test_claims() -> None:
     server = furnished()
-    shown = await get_work.gather(server.client, get_work.ClaimsWanted(NAMESPACE))
+    wanted = get_work.ClaimsWanted(NAMESPACE)
+    shown = await get_work.gather(server.client, server.clock.now(), wanted)
     found = as_json(list_of(shown, server.clock.now()))
     assert [item["name"] for item in found["items"]] == ["mine", "slice"]
 
@@ -100,7 +101,8 @@ async def test_timelines_and_trees() -> None:
     server = furnished()
     timeline = await read_timeline(server.client, server.clock, NAMESPACE, "slice")
     as_json(timeline)
-    as_json(trees.document(await read_tree(server.client, NAMESPACE), NAMESPACE))
+    tree = await read_tree(server.client, NAMESPACE, server.clock.now())
+    as_json(trees.document(tree, NAMESPACE))
 
 
 def test_reasons(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,18 +9,11 @@ import pytest
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.documents import summary_of
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import Condition
-from claimctl.wire.reservations import (
-    ClaimReservation,
-    ClaimReservationStatus,
-    DowngradePlan,
-    ReleaseProgress,
-)
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus, ReleaseProgress
 from tests.support.builders import (
     claim,
     deployment_ref,
     finished,
-    group_ref,
     pod_ref,
     reservation,
     running,
@@ -49,49 +42,6 @@ def view(shown: ResourceClaim, *reservations: ClaimReservation) -> ClaimView:
 )
 def test_the_state_of_a_claim(shown: ClaimView, state: str) -> None:
     assert shown.state == state
-
-
-FROZEN = Condition(type="Reserved", status="False", reason="FrozenForDowngrade")
-SAID = reservation(status=ClaimReservationStatus(conditions=(FROZEN,)))
-GANG = group_ref()
-
-
-@pytest.mark.parametrize(
-    ("shown", "plans", "made", "state"),
-    [
-        (claim(pod_ref("a")), (DowngradePlan(),), reservation(), "InUse (not held)"),
-        (claim(), (DowngradePlan(),), reservation(), "Allocated (not held)"),
-        (claim(pod_ref("a"), GANG), (DowngradePlan(),), SAID, "Held (by its PodGroup alone)"),
-        (claim(pod_ref("a"), deployment_ref()), (DowngradePlan(),), reservation(), "Held"),
-        (claim(pod_ref("a")), (), SAID, "InUse"),
-        (claim(pod_ref("a")), None, SAID, "InUse (not held)"),
-        (claim(pod_ref("a")), None, reservation(), "InUse"),
-        (claim(allocated=False), (DowngradePlan(),), SAID, "Pending"),
-        (claim(pod_ref("a")), (DowngradePlan(),), None, "InUse"),
-    ],
-    ids=[
-        "a plan",
-        "without a pod",
-        "a PodGroup holds nothing",
-        "its workload still holds it",
-        "the plan is gone",
-        "only the condition may be read",
-        "nothing is known",
-        "not allocated",
-        "nobody wants a hold",
-    ],
-)
-def test_a_claim_that_a_plan_froze_is_not_held(
-    shown: ResourceClaim,
-    plans: tuple[DowngradePlan, ...] | None,
-    made: ClaimReservation | None,
-    state: str,
-) -> None:
-    seen = ClaimView(shown, (), (made,) if made is not None else (), plans=plans)
-    assert seen.shown_state == state
-    assert summary_of(seen, datetime(2026, 3, 1, tzinfo=UTC)).frozen_for == (
-        "downgrade" if "(" in state else None
-    )
 
 
 def test_the_holders_are_pods_against_the_limit_and_workloads_by_name() -> None:
@@ -125,9 +75,14 @@ def test_the_document_is_stable() -> None:
         "name": "slice",
         "uid": "uid-slice",
         "state": "Held",
+        "problems": [],
         "allocated": True,
         "devices": ["node-0/gpu-0"],
+        "classes": [],
         "nodes": ["node-0"],
+        "allocatedSince": None,
+        "usedSince": None,
+        "unusedSince": None,
         "references": {
             "pods": 1,
             "finishedPods": 0,
@@ -146,7 +101,6 @@ def test_the_document_is_stable() -> None:
         "reservations": ["train-slice"],
         "retentionPolicies": ["WhileRunning"],
         "releaseAsked": False,
-        "frozenFor": None,
         "idle": None,
         "creationTimestamp": None,
         "ageSeconds": None,

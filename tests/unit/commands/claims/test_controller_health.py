@@ -256,7 +256,7 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
             nonlocal lists
             if point.plural == "leases":
                 lists += 1
-                if acts and lists == 1:
+                if acts and lists == 2:
                     status = {"status": {"consumers": 1}}
                     server.admin.patch("claimreservations", ML, "train", status, "status")
             return None

@@ -14,7 +14,7 @@ from claimctl.commands.claims.get import SORTABLE
 from claimctl.commands.claims.get_work import ClaimsWanted, gather, in_order, run
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 from tests.support.printed import checked
-from tests.support.waiting import asks, has_devices, unschedulable
+from tests.support.waiting import asks, has_devices, publish, unschedulable
 
 
 async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) 
         for name in ("bad", "slice"):
             made.claim(name)
             made.pod(name, claim=name)
-        shown = await gather(made.client, ClaimsWanted(NAMESPACE))
+        shown = await gather(made.client, made.clock.now(), ClaimsWanted(NAMESPACE))
         names = ["slice"] if plural == "resourceclaims" else ["bad", "slice"]
         assert [view.name for view in shown] == names
         (line,) = capsys.readouterr().err.splitlines()
@@ -73,7 +73,7 @@ async def test_every_column_sorts(column: str) -> None:
     asks(made, "a-pending")
     await made.clock.sleep(5)
     has_devices(made, "slice", TRAIN)
-    shown = in_order(await gather(made.client, ClaimsWanted(NAMESPACE)), column)
+    shown = in_order(await gather(made.client, made.clock.now(), ClaimsWanted(NAMESPACE)), column)
     last = "a-pending" if column in {"age", "state", "devices", "holders"} else "slice"
     assert [view.name for view in shown][-1] == last, column
 
@@ -89,6 +89,7 @@ async def test_idle_devices_have_their_times_and_who_waits_for_such(
     made = Server.started()
     train = made.deployment(replicas=0)
     has_devices(made, "slice", train)
+    publish(made, "slice", "used")
     since = made.clock.now() - timedelta(seconds=30)
     status = made.held_status(train) | {"idleSince": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
     made.reservation(status=status, idleTimeoutSeconds=90)

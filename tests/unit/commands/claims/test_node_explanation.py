@@ -31,6 +31,10 @@ def held_on_node(**spec: Any) -> Server:
     }
     status = {"status": {"allocation": allocation, "reservedFor": [reference]}}
     server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
+    pool = {"name": "node-2", "generation": 1, "resourceSliceCount": 1}
+    published = {"driver": "gpu.example.com", "nodeName": "node-2", "pool": pool}
+    piece = {**published, "devices": [{"name": "gpu-0"}]}
+    server.admin.create("resourceslices", {"metadata": {"name": "node-2"}, "spec": piece})
     server.reservation(**spec)
     return server
 
@@ -57,9 +61,10 @@ async def test_it_says_who_has_devices_on_a_node_and_how_the_node_is(
     server.admin.patch("nodes", "", "node-2", {"status": {"conditions": [condition]}}, "status")
     node = await explained(server)
     (claim,) = node.claims
-    assert (node.state, claim.name, claim.state) == (state, "slice", "Held")
+    wrong = {"Ready": "Held", "NotReady": "Held (NodeNotReady)", "Cordoned": "Held (NodeCordoned)"}
+    assert (node.state, claim.name, claim.state) == (state, "slice", wrong[state])
     shown = node_lines(node)
-    row = "  ml/slice: Held, node-2/gpu-0, listed: deployments/train, 0 pods here"
+    row = f"  ml/slice: {wrong[state]}, node-2/gpu-0, listed: deployments/train, 0 pods here"
     assert row in shown
     assert "gives a claim up as soon as a pod waits" in shown[-1]
 

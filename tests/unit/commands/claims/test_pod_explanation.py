@@ -29,7 +29,7 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert pod_lines(found) == [
         "Pod:        ml/late",
-        "State:      Waiting",
+        f"State:      Waiting since {server.clock.now():%Y-%m-%dT%H:%M:%SZ}",
         "  Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims.",
         "Claims:",
         "  mine: Pending, no devices, listed: nobody (0/256)",

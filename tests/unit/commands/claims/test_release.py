@@ -126,8 +126,8 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
         await release_work.withdraw(server.client, await explained(server), wanted)
     await release_work.ask(server.client, await explained(server))
-    (view,) = await gather(server.client, get_work.ClaimsWanted(NAMESPACE))
-    assert (view.state, view.shown_state) == ("Held", "Held (release asked)")
+    (view,) = await gather(server.client, server.clock.now(), get_work.ClaimsWanted(NAMESPACE))
+    assert (view.state, view.shown_state) == ("Held", "Held (ReleaseRequested)")
     trial = replace(wanted, dry_run=True)
     assert await release_work.withdraw(server.client, await explained(server), trial) == 0
     assert RELEASE_ANNOTATION in marks(server)

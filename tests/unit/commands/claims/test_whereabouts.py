@@ -8,7 +8,9 @@ import pytest
 from msgspec import convert
 
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
+from claimctl.commands.claims.matters import Matter
+from claimctl.commands.claims.places import Places, not_known
+from claimctl.commands.claims.whereabouts import whereabouts
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
@@ -71,7 +73,7 @@ def found(
     pods: tuple[Pod, ...] = (),
     reservations: tuple[ClaimReservation, ...] = (held(),),
     of: ResourceClaim | None = None,
-) -> tuple[Obstruction, ...]:
+) -> tuple[Matter, ...]:
     places = Places(slices, {each.metadata.name: each for each in nodes})
     return whereabouts(ClaimView(of or claim(), pods, reservations), places)
 
@@ -105,7 +107,7 @@ def test_a_device_that_pods_cannot_get_is_named_with_its_step(
     slices: tuple[ResourceSlice, ...], reason: str, text: str, steps: tuple[str, ...]
 ) -> None:
     (only,) = found(*slices)
-    assert (only.kind.reason, str(only), only.steps) == (reason, f"n1/gpu-0: {text}", steps)
+    assert (only.reason, str(only), only.steps) == (reason, f"n1/gpu-0: {text}", steps)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_a_node_that_takes_no_pods_is_named_with_its_step(
     nodes: tuple[Node, ...], pods: tuple[Pod, ...], seconds: int | None, reason: str, step: str
 ) -> None:
     (only,) = found(piece(GPU_0), nodes=nodes, pods=pods, reservations=(held(seconds),))
-    assert (only.kind.reason, only.steps[0], only.is_of_node) == (reason, step, True)
+    assert (only.reason, only.steps[0], only.is_of_node) == (reason, step, True)
 
 
 OUT = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}

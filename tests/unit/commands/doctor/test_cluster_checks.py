@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.commands.claims.whereabouts import Obstruction, ObstructionKind
+from claimctl.commands.claims.matters import Matter, MatterKind
 from claimctl.commands.doctor.cluster_checks import (
     CheckVerdict,
+    ClaimMatter,
     Finding,
     ObservedCluster,
     checks,
@@ -21,7 +22,6 @@ from claimctl.commands.orphans.scan import scan_claims
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
 from tests.support.claim_server import NAMESPACE, Server
@@ -137,31 +137,36 @@ def test_one_cause_of_many_missing_rights_is_one_line() -> None:
     assert len(findings(ObservedCluster("hold", missing_rights=rights[:3]))) == 3
 
 
-async def test_a_release_that_waits_is_a_fact_with_the_way_back() -> None:
-    made = Server.started()
-    made.claim()
-    made.reservation()
-    (held,) = (await made.client.list(RESOURCECLAIMS)).items
-    asked = {"metadata": {"annotations": {RELEASE_ANNOTATION: held.metadata.uid}}}
-    made.admin.patch("claimreservations", NAMESPACE, "train", asked)
-    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    shown = checks(ObservedCluster("hold", (held,), reservations=tuple(reservations)))
-    (one,) = [each for each in shown if each.check == "releases"]
-    assert (one.verdict, one.object) == (CheckVerdict.FACT, "slice")
-    assert f"claimctl release --cancel slice -n {NAMESPACE}" in one.message
-    free = checks(ObservedCluster("hold", (), reservations=tuple(reservations)))
-    assert [each for each in free if each.check == "releases"] == []
+@pytest.mark.parametrize(
+    ("kind", "reserved", "check", "verdict"),
+    [
+        (MatterKind.RELEASE_WAITS, True, "releases", CheckVerdict.WAITS),
+        (MatterKind.PODS_WAIT, True, "waiting-pods", CheckVerdict.PROBLEM),
+        (MatterKind.PODS_WAIT, False, "waiting-pods", CheckVerdict.WAITS),
+        (MatterKind.TOO_MANY_DEVICES, False, "waiting-pods", CheckVerdict.PROBLEM),
+        (MatterKind.HOLD_OFF, True, "reservations", CheckVerdict.PROBLEM),
+        (MatterKind.NODE_CORDONED, True, "held-devices", CheckVerdict.PROBLEM),
+        (MatterKind.NOT_READY, True, "reservations", CheckVerdict.OK),
+    ],
+)
+def test_each_kind_of_matter_has_its_check(
+    kind: MatterKind, reserved: bool, check: str, verdict: CheckVerdict
+) -> None:
+    """What is not ready has a line already, which also names reservations without a claim."""
+    matter = ClaimMatter("ml", "a", Matter(kind, "it", "why"), reserved)
+    shown = checks(ObservedCluster("hold", matters=(matter,)))
+    assert [each.verdict for each in shown if each.check == check] == [verdict]
 
 
 def test_held_devices_are_told_one_by_one_or_counted_with_the_first_claims() -> None:
-    gone = Obstruction(ObstructionKind.NODE_GONE, "node n1", "it is gone", ("do this", "or that"))
-    (only,) = findings(ObservedCluster("hold", obstructions=(("ml", "a", gone),)))
+    gone = Matter(MatterKind.NODE_GONE, "node n1", "it is gone", ("do this", "or that"))
+    (only,) = findings(ObservedCluster("hold", matters=(ClaimMatter("ml", "a", gone),)))
     assert (only.check, only.namespace, only.object) == ("held-devices", "ml", "a")
     assert only.message == "node n1: it is gone; do this; or that; see `claimctl explain a -n ml`"
-    many = tuple(("ml", name, gone) for name in "edcba")
-    (only,) = findings(ObservedCluster("hold", obstructions=many))
+    many = tuple(ClaimMatter("ml", name, gone) for name in "edcba")
+    (only,) = findings(ObservedCluster("hold", matters=many))
     assert (only.namespace, only.object) == ("", "")
     assert only.message == (
-        "its node does not exist any more: 5 held claims, ml/a, ml/b, ml/c and 2 more; see "
+        "its node does not exist any more: 5 claims, ml/a, ml/b, ml/c and 2 more; see "
         "`claimctl explain a -n ml`"
     )

@@ -27,7 +27,7 @@ def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "c
 EVERYTHING = {
     "pods": {
         *("orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"),
-        "held-devices",
+        *("held-devices", "waiting-pods"),
     },
     "resourceclaims": {
         *(
@@ -37,6 +37,7 @@ EVERYTHING = {
             "near-limit",
             "dangling-references",
             "held-devices",
+            "waiting-pods",
             "unreadable-objects",
         ),
     },
@@ -53,6 +54,7 @@ EVERYTHING = {
             "near-limit",
             "dangling-references",
             "held-devices",
+            "waiting-pods",
             "unreadable-objects",
             "kinds",
         ),
@@ -165,10 +167,11 @@ async def test_claims_that_a_plan_froze_are_one_line_and_are_not_ready() -> None
     for name in ("one", "two"):
         made.reservation(name, status={"observedGeneration": 1, "conditions": [stamped]})
     assert problems(await diagnosed(made)) == []
+    made.write_list(made.pod("a"))
     await made.plan()
     found = await diagnosed(made)
-    text = "2 ClaimReservations not ready (FrozenForDowngrade): no workload holds the claims of"
-    assert the(found, "reservations").message == f"{text} {NAMESPACE}/one, {NAMESPACE}/two"
+    text = "not held, frozen for the downgrade: its devices are lost when its last pod ends; Do not"
+    assert the(found, "reservations").message.startswith(text)
 
 
 async def test_a_taint_of_a_killed_run_is_found_on_its_node() -> None:
