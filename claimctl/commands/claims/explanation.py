@@ -402,6 +402,9 @@ def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
     said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     if said is not None and said.reason == Reason.UNCHANGEABLE:
         return f"cannot hold it ({said.reason}): {said.message}"
+    is_off = any(it.kind is MatterKind.HOLD_OFF for it in explanation.view.matters)
+    if retention.action is Action.HOLD and is_off:
+        return f"does not hold it now ({Reason.FROZEN})"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None
         verb = "holds" if allocated else "would hold it"

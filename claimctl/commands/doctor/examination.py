@@ -191,7 +191,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         wire.DEVICECLASSES: (),
         CLAIMS_WITH_REQUESTS: (),
         wire.REPLICASETS: (),
-        wire.DOWNGRADEPLANS: (),
+        wire.DOWNGRADEPLANS: ("plans",),
     }
     async with side_by_side() as group:
         scanning = group.create_task(_scan(reader, clock))
@@ -215,7 +215,9 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     def known(resource: Resource[Any]) -> Listing[Any] | None:
         return None if resource in reader.not_listed else every[resource]
 
-    places = places_of(known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    plans = known(wire.DOWNGRADEPLANS)
+    places = places_of(*published, None if plans is None else plans.items)
     asking = {claim.metadata.key: claim for claim in every[CLAIMS_WITH_REQUESTS].items}
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
@@ -238,6 +240,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         ),
         annotations=await _annotations(reader.client, listed, reserved.items),
         reservations=reserved.items,
+        plans=every[wire.DOWNGRADEPLANS].items,
         behind=await _behind(reader, clock, reserved.items),
         matters=matters_of(
             scan.claims if scan else (), asking, reserved.items, places, clock.now()

@@ -11,14 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from random import Random
 
 import pytest
 from kube_in_process.storage.store import Address, Author, Revision
 
 from claimctl.downgrade import plans
-from claimctl.kube.client import Client
-from claimctl.kube.errors import Unreachable
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
@@ -26,7 +23,6 @@ from tests.unit.downgrade.writers import (
     DEEDS,
     US,
     Deed,
-    Gate,
     Scene,
     TwoProcesses,
     attempt,
@@ -107,17 +103,6 @@ class WayBack(Scene):
         assert made.server.listed() == ["pods/a", "pods/b"]
         await plans.begin_restore(made.server.client, None)
         return made
-
-    async def carry_out(self, gate: Gate) -> None:
-        """Until the plan is carried out, cannot be, or the connection breaks."""
-        found = await plans.find(self.server.client)
-        if found is None:
-            return
-        client = Client(gate, self.server.clock, rng=Random(0))
-        try:
-            await plans.carry_out(client, found, self.server.clock, lambda _: None, "native")
-        except (plans.PlanRefused, Unreachable):
-            return
 
     async def again(self) -> None:
         """Ask for another way back, which no client disturbs."""
