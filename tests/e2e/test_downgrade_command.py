@@ -229,16 +229,11 @@ async def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_time(120)
-@pytest.mark.parametrize("tended", [True, False], ids=["controller", "command"])
-async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
-    tended: bool, tmp_path: Path
-) -> None:
+async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         listed = acts.references(TRAIN)
         write_list(served, (*listed, MACHINE))
-        if not tended:
-            await served.stage.dismiss_controller()
         before = acts.claim(TRAIN)
         dry = await served.claimctl("downgrade", "prepare", "-n", "ml", "--dry-run", "-o", "json")
         answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")

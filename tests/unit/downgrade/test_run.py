@@ -34,23 +34,6 @@ async def test_a_preview_stores_nothing() -> None:
     assert (run.status.phase, server.handler.api.store.revision) == (PlanPhase.RESTORED, before)
 
 
-async def test_claims_that_are_gone_end_their_records() -> None:
-    server = Server.started()
-    server.claim()
-    uid = server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]["uid"]
-    records = tuple(
-        DowngradedClaim(namespace=NAMESPACE, name=name, uid=each, state="Expanded")
-        for name, each in (("gone", "x"), ("slice", uid))
-    )
-    plan = DowngradePlan(status=DowngradePlanStatus(claims=records))
-    run = PlanRun(server.client, plan, server.clock, writes=False)
-    assert list(await run.read(run.records)) == [uid]
-    assert {each.name: each.state for each in run.records.values()} == {
-        "gone": "Unchanged",
-        "slice": "Expanded",
-    }
-
-
 async def test_each_status_is_written_once_and_a_field_that_becomes_empty_is_emptied() -> None:
     server = Server.started()
     plan = await server.plan()
