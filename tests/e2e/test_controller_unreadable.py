@@ -173,7 +173,7 @@ async def test_commands_show_the_neighbours_of_a_deep_claim(
     await stage.create(RESOURCECLAIMS, manifests.claim("bad"))
     await held(stage)
     client = Client(transport, stage.clock)
-    shown = await gather(client, ClaimsWanted(""))
+    shown = await gather(client, stage.clock.now(), ClaimsWanted(""))
     assert [view.name for view in shown] == ["slice"]
     problem = "ResourceClaim team/bad cannot be read: the JSON is nested too deeply"
     assert f"warning: {problem}" in capsys.readouterr().err

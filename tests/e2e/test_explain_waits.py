@@ -45,8 +45,8 @@ async def blocked(stage: Stage) -> Pod:
     grace = int(stage.scaled(GRACE))
     for name in ("slice", "other"):
         await stage.create(RESOURCECLAIMS, manifests.claim(name))
-    settings = {"idleTimeoutSeconds": 3600, "forceDeletedPodGraceSeconds": grace}
-    await stage.create(CLAIMRESERVATIONS, manifests.reservation(**settings))
+    made = manifests.reservation(idleTimeoutSeconds=3600, forceDeletedPodGraceSeconds=grace)
+    await stage.create(CLAIMRESERVATIONS, made)
     await stage.create(DEPLOYMENTS, manifests.deployment())
     await stage.until_running(1)
     await stage.until_condition("Reserved", "True", "Reserved")

@@ -115,6 +115,7 @@ ABOUT_THE_HOLD = {
     Reason.IDLE_TIMEOUT,
     Reason.RETENTION,
     Reason.OTHER_HOLDERS,
+    Reason.PODS_PINNED,
 }
 """Why no release is to begin at all."""
 
