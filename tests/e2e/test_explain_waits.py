@@ -32,11 +32,9 @@ def pod(name: str, claim: str) -> dict[str, object]:
 
 
 async def doctor(stage: Stage, check: str) -> list[tuple[str, str]]:
-    """Verdict and message of each line of a check about the claim."""
-    found = diagnosis(await examine(stage.client, stage.clock))
-    place = (await stage.claim()).metadata.namespace
-    lines = [each for each in found if (each.check, each.namespace) == (check, place)]
-    return [(each.verdict, each.message) for each in lines]
+    """Verdict and message of each line of a check in the scenario's namespace."""
+    found = diagnosis(await examine(stage.client, stage.clock, namespace=NAMESPACE))
+    return [(each.verdict, each.message) for each in found if each.check == check]
 
 
 async def blocked(stage: Stage) -> Pod:
