@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -33,11 +32,9 @@ def pod(name: str, claim: str) -> dict[str, object]:
 
 
 async def doctor(stage: Stage, check: str) -> list[tuple[str, str]]:
-    """Verdict and message of each line of a check about the claim."""
-    found = diagnosis(await examine(stage.client, stage.clock))
-    place = (await stage.claim()).metadata.namespace
-    lines = [each for each in found if (each.check, each.namespace) == (check, place)]
-    return [(each.verdict, each.message) for each in lines]
+    """Verdict and message of each line of a check in the scenario's namespace."""
+    found = diagnosis(await examine(stage.client, stage.clock, namespace=NAMESPACE))
+    return [(each.verdict, each.message) for each in found if each.check == check]
 
 
 async def blocked(stage: Stage) -> Pod:
@@ -46,11 +43,8 @@ async def blocked(stage: Stage) -> Pod:
     grace = int(stage.scaled(GRACE))
     for name in ("slice", "other"):
         await stage.create(RESOURCECLAIMS, manifests.claim(name))
-    settings: dict[str, Any] = {
-        "idleTimeoutSeconds": 3600,
-        "forceDeletedPodGraceSeconds": grace,
-    }
-    await stage.create(CLAIMRESERVATIONS, manifests.reservation(**settings))
+    made = manifests.reservation(idleTimeoutSeconds=3600, forceDeletedPodGraceSeconds=grace)
+    await stage.create(CLAIMRESERVATIONS, made)
     await stage.create(DEPLOYMENTS, manifests.deployment())
     await stage.until_running(1)
     await stage.until_condition("Reserved", "True", "Reserved")

@@ -8,7 +8,10 @@ import pytest
 
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.documents import summary_of
+from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus, ReleaseProgress
 from tests.support.builders import (
     claim,
@@ -105,3 +108,23 @@ def test_the_document_is_stable() -> None:
         "creationTimestamp": None,
         "ageSeconds": None,
     }
+
+
+ABOUT_THE_HOLD = {
+    Reason.WORKLOAD_WANTS_PODS,
+    Reason.IDLE_TIMEOUT,
+    Reason.RETENTION,
+    Reason.OTHER_HOLDERS,
+    Reason.PODS_PINNED,
+}
+"""Why no release is to begin at all."""
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_claim_is_releasing_as_the_metric_counts_it(reason: Reason) -> None:
+    """The controller's metric counts a claim that is to be released, whatever that waits for."""
+    waits = MEANINGS[reason].topic == RELEASE_WAITS or reason is Reason.UNREADABLE
+    said = Condition(type="Released", status="False", reason=reason, message="why")
+    status = ClaimReservationStatus(claim_uid="uid-slice", conditions=(said,))
+    view = views([claim(deployment_ref())], (), [reservation(status=status)])[0]
+    assert (view.state == "Releasing") == (waits and reason not in ABOUT_THE_HOLD)
