@@ -6,7 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -28,6 +28,7 @@ from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
@@ -159,8 +160,10 @@ async def explain_with_controller(
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
-    election = await acting.election(client, clock.now())
-    explanation = await explain(client, namespace, name, clock.now(), election=election)
+    async with side_by_side() as group:
+        elected = group.create_task(acting.election(client, clock.now()))
+        explanation = await explain(client, namespace, name, clock.now(), elected=elected)
+    election = elected.result()
     return replace(
         explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
     )
@@ -172,26 +175,30 @@ async def explain(
     name: str,
     now: datetime,
     kinds: KindReader | None = None,
-    election: acting.Election | None = None,
+    elected: Awaitable[acting.Election] | None = None,
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
     UnreadableObject if there is no such claim or it cannot be read.
 
     Args:
-        election: what the controller's Lease shows; it is read where it matters if it is None.
+        elected: what the controller's Lease shows; it is read where it matters if it is None.
     """
     claim = await client.get(CLAIMS_WITH_REQUESTS, name, namespace)
-    everyone = await client.list(wire.PODS, namespace, partial=True)
+    async with side_by_side() as group:
+        listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
+        reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
+        replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
+        around = group.create_task(_around(client, namespace))
+    everyone, listed, sets = listing.result(), reserving.result(), replicas.result()
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
-    listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
-    sets = await list_if_allowed(client, wire.REPLICASETS, namespace)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
-    if election is None and (ghosts or any(made.status.release for made in reservations)):
-        election = await acting.election(client, now)
+    election = None
+    if ghosts or any(made.status.release for made in reservations):
+        election = await (elected or acting.election(client, now))
     watched_since = _counts_from(election, ghosts, reservations)
     snapshot = Snapshot(
         now=now,
@@ -223,8 +230,8 @@ async def explain(
     )
     places = Places(None, None)
     if pods or claim.status.allocation is not None:
-        places = await read_places(client)
-        snapshot = await _with_devices(client, snapshot, places)
+        places, claims = around.result()
+        snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
             snapshot = replace(snapshot, memory=_with_drivers(snapshot))
     assessment = assess(snapshot)
@@ -235,9 +242,12 @@ async def explain(
     unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
-    orphan = judge(await OwnerReader(client).read_owners(scanned))
+    async with side_by_side() as group:
+        owners = group.create_task(OwnerReader(client).read_owners(scanned))
+        failures = group.create_task(uncreated(client, (it.held for it in assessment.retentions)))
+        annotated = await asking(client, kinds, claim, pods)
+    orphan = judge(owners.result())
     view = judged(ClaimView(claim, pods, reservations), places, now)
-    annotated = await asking(client, kinds, claim, pods)
     if reservations:
         annotated = tuple(asker for asker in annotated if asker.fix)
     return Explanation(
@@ -247,20 +257,27 @@ async def explain(
         obstacles,
         orphan=orphan,
         asking=annotated,
-        uncreated=await uncreated(client, (it.held for it in assessment.retentions)),
+        uncreated=failures.result(),
         devices=device_notes(claim, snapshot.slices),
         watched_since=watched_since,
         unknown=not_known(claim, places),
     )
 
 
-async def _with_devices(client: Client, snapshot: Snapshot, places: Places) -> Snapshot:
+async def _around(client: Client, namespace: str) -> tuple[Places, tuple[ResourceClaim, ...]]:
+    """The places where pods can use devices, and the namespace's claims."""
+    async with side_by_side() as group:
+        claims = group.create_task(list_if_allowed(client, wire.RESOURCECLAIMS, namespace))
+        places = await read_places(client)
+    return places, claims.result().items
+
+
+def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceClaim]) -> Snapshot:
     """Add nodes, ResourceSlices and the namespace's claims.
 
     They decide how long a scheduler may take to bind a pod, whether a device evicts its pods, and
     whether pods can still reach it.
     """
-    claims = (await list_if_allowed(client, wire.RESOURCECLAIMS, snapshot.namespace)).items
     slices = places.slices or ()
     devices = (device for piece in slices for device in piece.spec.devices or ())
     conditions = any(device.has_binding_conditions for device in devices)
