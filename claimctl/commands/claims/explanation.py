@@ -196,10 +196,7 @@ async def explain(
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
-    election = None
-    if ghosts or any(made.status.release for made in reservations):
-        election = await (elected or acting.election(client, now))
-    watched_since = _counts_from(election, ghosts, reservations)
+    watched_since = await _watched_since(client, now, elected, ghosts, reservations)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -305,14 +302,27 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     return frozenset(device.driver for device in claim.devices if is_late)
 
 
+async def _watched_since(
+    client: Client,
+    now: datetime,
+    elected: Awaitable[acting.Election] | None,
+    ghosts: tuple[ForceDeletedPod, ...],
+    reservations: tuple[ClaimReservation, ...],
+) -> datetime | None:
+    """See ``_counts_from``; the Lease is read only where something is counted."""
+    if not ghosts and not any(made.status.release for made in reservations):
+        return None
+    return _counts_from(await (elected or acting.election(client, now)), ghosts, reservations)
+
+
 def _counts_from(
-    election: acting.Election | None,
+    election: acting.Election,
     ghosts: Iterable[ForceDeletedPod],
     reservations: Iterable[ClaimReservation],
 ) -> datetime | None:
     """When the controller that acts began to lead, if that was after it would have to count from.
     It may have watched before, as a standby, so it counts from then at the latest."""
-    began = election.since if election is not None else None
+    began = election.since
     releases = (made.status.release for made in reservations)
     recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
     known = [since for since in recorded if since is not None]
