@@ -36,15 +36,17 @@ def the(findings: tuple[Finding, ...], check: str) -> Finding:
     return only
 
 
-def elected(made: Server, *, renewed_before: float = 0.0) -> None:
-    """A Lease that a controller renewed, and the controller's namespace."""
+def elected(made: Server, *, renewed_before: float = 0.0, led_before: float = 0.0) -> None:
+    """A Lease that a controller got and renewed so long ago, and the controller's namespace."""
     made.admin.create("namespaces", {"metadata": {"name": "claimctl-system"}})
     now = made.clock.now()
     renewed = now.fromtimestamp(now.timestamp() - renewed_before, now.tzinfo)
+    began = now.fromtimestamp(now.timestamp() - led_before, now.tzinfo)
     meta = {"name": "claimctl-controller", "namespace": "claimctl-system"}
     spec = {
         "holderIdentity": "one",
         "leaseDurationSeconds": 15,
+        "acquireTime": micro_time(began),
         "renewTime": micro_time(renewed),
     }
     made.admin.create("leases", {"metadata": meta, "spec": spec})

@@ -352,18 +352,18 @@ def matters_of(
     names: dict[tuple[str, str], list[ClaimReservation]] = {}
     for made in reservations:
         names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
-    found = []
+    matters: list[ClaimMatter] = []
     for scanned in claims:
         key = scanned.claim.metadata.key
         of_it = tuple(names.get(key, ()))
         view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
-        found += [
+        matters += [
             ClaimMatter(*key, matter, reserved=held)
             for matter in _with_waiting_pods(judgement(view, places, now))
             if of_it or matter.kind not in OF_DEVICES
         ]
-    return tuple(found)
+    return tuple(matters)
 
 
 def _with_waiting_pods(matters: tuple[Matter, ...]) -> tuple[Matter, ...]:

@@ -9,7 +9,7 @@ from msgspec import convert
 
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.matters import Matter
-from claimctl.commands.claims.places import Places, not_known
+from claimctl.commands.claims.places import Places
 from claimctl.commands.claims.whereabouts import whereabouts
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -190,16 +190,11 @@ def test_one_node_that_takes_pods_is_enough() -> None:
 def test_what_may_not_be_listed_is_not_known() -> None:
     nothing = Places(None, None)
     assert whereabouts(ClaimView(claim(), (), (held(),)), nothing) == ()
-    assert not_known(claim(), nothing) == (
-        "you may not list resourceslices: it is not known whether its devices are published",
-        "you may not list nodes: it is not known whether its node takes pods",
-    )
 
 
 def test_without_an_allocation_nothing_is_missing() -> None:
     free = convert({"metadata": {"name": "slice"}}, ResourceClaim)
     assert found(of=free) == ()
-    assert not_known(free, Places(None, None)) == ()
 
 
 def test_a_device_that_is_kept_for_ever_is_given_up_beside_the_deletion_of_its_pod() -> None:
