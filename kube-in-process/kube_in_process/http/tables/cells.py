@@ -172,11 +172,6 @@ def entries(row: Row, column: Column) -> int:
     return len(row.items("data")) + len(row.items("binaryData"))
 
 
-def ports(row: Row, column: Column) -> str:
-    found = row.items("spec", "ports")
-    return _joined(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in found)
-
-
 def policy(row: Row, column: Column) -> str:
     return "Gang" if "gang" in row.items("spec", "schedulingPolicy") else "Basic"
 
@@ -275,7 +270,7 @@ CELLS: dict[str, Cell] = {
         *(text, number, age, length, flag, joined, names, images, selector, ready_replicas),
         *(job_status, completions, duration, suspended, last_scheduled, node_status, roles),
         *(address, last_seen, first_seen, regarding, part, source, message, event_count),
-        *(entries, ports, policy, group_status, role, subjects, controller, ready_containers),
+        *(entries, policy, group_status, role, subjects, controller, ready_containers),
         *(pod_status, restarts, gates, claim_state),
     )
 }

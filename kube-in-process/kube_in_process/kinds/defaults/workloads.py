@@ -36,6 +36,12 @@ def default_replica_set(spec: Object) -> None:
     _fill(spec, {"replicas": 1})
 
 
+def default_replication_controller(spec: Object) -> None:
+    if spec.get("template") is not None:
+        default_template(spec)
+    _fill(spec, {"replicas": 1})
+
+
 def default_stateful_set(spec: Object) -> None:
     default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"})
