@@ -8,18 +8,35 @@ from random import Random
 from typing import Any
 
 from kube_in_process.api_server import handler_of
+from kube_in_process.components.controllers.account_tokens import TokenController
 from kube_in_process.components.controllers.claims import ClaimController
+from kube_in_process.components.controllers.cronjobs.controller import CronJobController
 from kube_in_process.components.controllers.daemonsets.controller import DaemonSetController
 from kube_in_process.components.controllers.deployments.controller import DeploymentController
 from kube_in_process.components.controllers.device_taints import DeviceTaintController
 from kube_in_process.components.controllers.disruption import DisruptionController
+from kube_in_process.components.controllers.endpoints.controller import (
+    EndpointsController,
+    EndpointSliceController,
+    MirroringController,
+)
 from kube_in_process.components.controllers.garbage import GarbageCollector
 from kube_in_process.components.controllers.jobs.controller import JobController
 from kube_in_process.components.controllers.namespaces import NamespaceController
 from kube_in_process.components.controllers.podgroups import PodGroupController
-from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.replicasets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.controllers.volumes.binder import VolumeBinder
+from kube_in_process.components.controllers.volumes.protection import (
+    ClaimProtection,
+    EphemeralVolumes,
+    VolumeProtection,
+)
+from kube_in_process.components.controllers.volumes.provisioner import VolumeProvisioner
 from kube_in_process.components.drivers.driver import Driver, Drivers
 from kube_in_process.components.kubelet.kubelet import Kubelet
 from kube_in_process.components.kubelet.nodes import NodeController
@@ -93,6 +110,17 @@ class Cluster:
                 StatefulSetController(self._context),
                 DaemonSetController(self._context),
                 JobController(self._context),
+                CronJobController(self._context),
+                ReplicationControllerController(self._context),
+                EndpointsController(self._context),
+                EndpointSliceController(self._context),
+                MirroringController(self._context),
+                VolumeBinder(self._context),
+                VolumeProvisioner(self._context),
+                ClaimProtection(self._context),
+                VolumeProtection(self._context),
+                EphemeralVolumes(self._context),
+                TokenController(self._context),
                 self.scheduler,
                 self.claims,
                 self.kubelet,

@@ -16,6 +16,7 @@ from kube_in_process.kinds.validation.volumes import (
     host_path_errors,
     no_way_back,
 )
+from kube_in_process.kinds.volume_admission import VOLUME_FINALIZER, protect
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
@@ -63,6 +64,10 @@ class VolumeStrategy(Strategy):
             status[_ENTERED] = timestamp(context.clock.now())
         elif not changed and _ENTERED in before:
             status.setdefault(_ENTERED, before[_ENTERED])
+
+    def admit(self, obj: Object, context: WriteContext) -> None:
+        """A volume stays while it is bound."""
+        protect(obj, VOLUME_FINALIZER)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return volume_rules(obj)

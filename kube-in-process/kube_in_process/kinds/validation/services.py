@@ -8,6 +8,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults.network import default_service
+from kube_in_process.kinds.service_addresses import Taken, allocate
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.addresses import is_v6
 from kube_in_process.kinds.validation.service_rules import (
@@ -27,7 +28,7 @@ RELAXED_NAMES = (1, 36)
 
 
 class ServiceStrategy(Strategy):
-    """A Service gets an address, but nothing listens there."""
+    """A Service gets addresses and ports, but nothing listens there."""
 
     name_check = staticmethod(names.label)
     revalidates = False
@@ -41,12 +42,8 @@ class ServiceStrategy(Strategy):
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         align_addresses(spec, {})
-        wanted = spec.get("clusterIP") or spec.get("clusterIPs")
-        if not wanted and spec["type"] != "ExternalName":
-            number = context.rng.randrange(256, 65000)
-            spec["clusterIP"] = f"10.96.{number // 256}.{number % 256}"
-            spec["clusterIPs"] = [spec["clusterIP"]]
         set_families(spec)
+        _allocate(obj, {}, context)
 
     def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(new, old, context)
@@ -57,6 +54,7 @@ class ServiceStrategy(Strategy):
         keep_given(spec, before)
         align_addresses(spec, before)
         set_families(spec)
+        _allocate(new, before, context)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         found = service_errors(obj["spec"], {})
@@ -70,6 +68,19 @@ class ServiceStrategy(Strategy):
             return service_status_errors(new, old)
         spec, before = new["spec"], old["spec"]
         return [*service_changes(spec, before), *service_errors(spec, before)]
+
+
+def _allocate(obj: Object, before: Object, context: WriteContext) -> None:
+    """Give addresses and ports, which the server does before it validates."""
+    name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")
+    others = [
+        each
+        for each in context.store.list("", "services")
+        if (each["metadata"]["namespace"], each["metadata"]["name"]) != (namespace, name)
+    ]
+    found = allocate(obj["spec"], before, Taken(others), context.rng)
+    if found:
+        raise errors.invalid(errors.Subject("", "Service", name), found)
 
 
 def align_addresses(spec: Object, before: Object) -> None:

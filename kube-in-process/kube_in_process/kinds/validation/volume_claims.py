@@ -9,6 +9,7 @@ from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults.storage import default_claim
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.volumes import claim_spec_errors
+from kube_in_process.kinds.volume_admission import CLAIM_FINALIZER, default_class, protect
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text.quantity import number
@@ -22,6 +23,7 @@ _DATA_SOURCES = (
     ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
 """The kinds that dataSource may name alone: group and kind."""
+_STORAGE = "storage.k8s.io"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -42,6 +44,15 @@ class VolumeClaimStrategy(Strategy):
         super().prepare_update(new, old, context)
         if context.subresource != "status":
             align_data_sources(new["spec"], old["spec"])
+
+    def admit(self, obj: Object, context: WriteContext) -> None:
+        """A claim stays while a pod uses it, and without a class it gets the default one."""
+        protect(obj, CLAIM_FINALIZER)
+        annotated = _CLASS in (obj["metadata"].get("annotations") or {})
+        if obj["spec"].get("storageClassName") is None and not annotated:
+            found = default_class(context.store.list(_STORAGE, "storageclasses"))
+            if found:
+                obj["spec"]["storageClassName"] = found
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return claim_spec_errors(obj["spec"], "spec")
