@@ -114,7 +114,7 @@ class Filters:
     def _no_volumes(self, node: Object) -> Refusal | None:
         if self.volumes is None:
             return None
-        reason = self.volumes.reason_against(node, self.views, self.version)
+        reason = self.volumes.reason_against(node, self.views)
         return Refusal((reason,)) if reason else None
 
     def _wrong_place(self, node: Object) -> Refusal | None:

@@ -37,8 +37,6 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 NO_SUCH_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
-OUT_OF_REACH_BEFORE = "node(s) had volume node affinity conflict"
-_NEW_TEXT_SINCE = (1, 35)
 BINDING_SECONDS = 600.0
 """VolumeBindingArgs.bindTimeoutSeconds, by default."""
 _LOOKS = (0.05, 1.0)
@@ -80,13 +78,13 @@ class PodVolumes:
             tuple(waiting),
         )
 
-    def reason_against(self, node: Object, views: Views, version: tuple[int, int]) -> str:
+    def reason_against(self, node: Object, views: Views) -> str:
         """Why the pod cannot have its volumes on the node; '' if it can."""
         for volume in self.volumes:
             if volume is None:
                 return NO_SUCH_VOLUME
             if not reaches(volume, node):
-                return OUT_OF_REACH if version >= _NEW_TEXT_SINCE else OUT_OF_REACH_BEFORE
+                return OUT_OF_REACH
         return "" if self.choose(node, views) is not None else NO_VOLUME
 
     def choose(self, node: Object, views: Views) -> list[tuple[Object, Object | None]] | None:
