@@ -48,19 +48,19 @@ def allocate(spec: Object, before: Object, taken: Taken, rng: Random) -> list[Fi
 
     Returns the error of what it asks for and cannot get.
     """
-    found = _give_address(spec, addresses_of(before), taken, rng)
+    keeps = before and before["type"] != "ExternalName"
+    found = [] if keeps else _give_address(spec, taken, rng)
     return found or _Ports(spec, ports_of(before), taken, rng).give()
 
 
-def _give_address(spec: Object, own: set[str], taken: Taken, rng: Random) -> list[FieldError]:
+def _give_address(spec: Object, taken: Taken, rng: Random) -> list[FieldError]:
     if spec["type"] == "ExternalName" or spec.get("clusterIPs") == ["None"]:
         return []
     if not spec.get("clusterIPs"):
         spec["clusterIP"] = _free_address(taken, rng)
         spec["clusterIPs"] = [spec["clusterIP"]]
         return []
-    wanted = addresses_of(spec) - own
-    for address in sorted(wanted):
+    for address in sorted(addresses_of(spec)):
         why = _against_address(address, taken)
         if why:
             text = f"failed to allocate IP {address}: {why}"
@@ -108,10 +108,10 @@ class _Ports:
         by_number: dict[int, int] = {}
         ports = self._spec.get("ports") or []
         for index, port in enumerate(ports):
-            known, given = by_number.get(port["port"]), port.get("nodePort")
+            known, given = by_number.get(port.get("port", 0)), port.get("nodePort")
             if not given and not wants_all:
                 continue
-            wanted = given or known or _asked(port["port"], ports)
+            wanted = given or known or _asked(port.get("port", 0), ports)
             if wanted and wanted != known:
                 why = self._against(wanted)
                 if why:
@@ -119,7 +119,7 @@ class _Ports:
                     return [errors.invalid_value(path, wanted, why)]
                 self._taken.add(wanted)
             port["nodePort"] = wanted or self._free()
-            by_number.setdefault(port["port"], port["nodePort"])
+            by_number.setdefault(port.get("port", 0), port["nodePort"])
         return []
 
     def _give_for_health(self) -> list[FieldError]:
@@ -151,5 +151,5 @@ class _Ports:
 
 def _asked(number: int, ports: list[Object]) -> int:
     """The node port that a later port of the same number asks for; 0 for none."""
-    given = (port.get("nodePort") or 0 for port in ports if port["port"] == number)
+    given = (port.get("nodePort") or 0 for port in ports if port.get("port", 0) == number)
     return next((each for each in given if each), 0)

@@ -121,7 +121,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ),
     (_STORAGE, "csinodes"): OrdinaryStrategy(storage.node_rules, changes=storage.node_changes),
     (_STORAGE, "csistoragecapacities"): OrdinaryStrategy(
-        storage.capacity_rules, changes=storage.capacity_changes, ruled_again=False
+        storage.capacity_rules, changes=storage.capacity_changes
     ),
     (_STORAGE, "storageclasses"): OrdinaryStrategy(
         storage.storage_class_rules,

@@ -64,8 +64,8 @@ def _joined(ip: str, port: int) -> str:
 
 
 def slice_ports(row: Row, column: Column) -> str:
-    found = [str(port.get("port") or port.get("name") or "*") for port in row.items("ports")]
-    return _few(found, len(found)) if found else _UNSET
+    found = [str(port.get("port") or port.get("name", "*")) for port in row.items("ports")]
+    return _few(found, len(found)) if any(found) else _UNSET
 
 
 def slice_addresses(row: Row, column: Column) -> str:

@@ -14,6 +14,7 @@ from kube_in_process.kinds.validation.addresses import (
     network_of,
 )
 from kube_in_process.kinds.validation.amounts import port_number
+from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.label_selectors import label_selector
 from kube_in_process.kinds.validation.ordinary import immutable
 from kube_in_process.kinds.validation.port_names import port_name
@@ -206,7 +207,10 @@ def address_rules(obj: Object) -> list[FieldError]:
 
 
 def address_changes(new: Object, old: Object) -> list[FieldError]:
-    return immutable(new["spec"], old["spec"], ("parentRef",), "spec.")
+    if new["spec"].get("parentRef") == old["spec"].get("parentRef"):
+        return []
+    shown = go_text(new["spec"].get("parentRef"), STRUCTS["parent_reference"])
+    return [errors.invalid_text("spec.parentRef", shown, "field is immutable")]
 
 
 def service_cidr_rules(obj: Object) -> list[FieldError]:

@@ -114,7 +114,8 @@ def volume_changes(new: Object, old: Object) -> list[FieldError]:
         value = after.get("volumeMode")
         found.append(errors.invalid_value("volumeMode", value, "field is immutable"))
     if before.get("nodeAffinity") is not None and after.get("nodeAffinity") is None:
-        found.append(errors.invalid_value("nodeAffinity", None, "field is immutable"))
+        text = "field is immutable, except for updating from beta label to GA"
+        found.append(errors.invalid_value("nodeAffinity", None, text))
     key = "volumeAttributesClassName"
     if before.get(key) is not None and after.get(key) is None:
         text = "update from non-nil value to nil is forbidden"

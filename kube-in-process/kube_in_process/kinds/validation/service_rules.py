@@ -59,8 +59,6 @@ def service_errors(spec: Object, before: Object) -> list[FieldError]:
     found += _ports(spec.get("ports") or [])
     found += validate_labels(spec.get("selector") or {}, "spec.selector")
     found += _affinity(spec)
-    if kind != "ExternalName":
-        found += _addresses(spec, before)
     found += _external_addresses(spec, before)
     found += errors.invalid_choice("spec.type", kind, TYPES)
     found += _repeated_ports(spec)
@@ -116,8 +114,10 @@ def _affinity(spec: Object) -> list[FieldError]:
     return found
 
 
-def _addresses(spec: Object, before: Object) -> list[FieldError]:
+def address_errors(spec: Object, before: Object) -> list[FieldError]:
     """The errors of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, which belong together."""
+    if spec.get("type") == "ExternalName":
+        return []
     addresses, path = spec.get("clusterIPs") or [], "spec.clusterIPs"
     single = spec.get("clusterIP") or ""
     found: list[FieldError] = []
@@ -139,6 +139,38 @@ def _addresses(spec: Object, before: Object) -> list[FieldError]:
         text = "may specify no more than one IP for each IP family"
         found.append(errors.invalid_value(path, addresses, text))
     return found if is_headless(spec) else [*found, *_of_family(addresses, spec)]
+
+
+def stack_errors(spec: Object) -> list[FieldError]:
+    """The errors of families that the cluster has not: it has IPv4."""
+    if spec.get("type") == "ExternalName":
+        return []
+    addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
+    policy, path = spec.get("ipFamilyPolicy"), "spec.ipFamilyPolicy"
+    found: list[FieldError] = []
+    for given, what in ((addresses, "cluster IPs"), (families, "IP families")):
+        if policy == "SingleStack" and len(given) == 2:
+            text = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are"
+            found.append(errors.invalid_value(path, policy, f"{text} specified"))
+    found += [
+        errors.invalid_value(f"spec.clusterIPs[{index}]", addresses, f"IPv6 {_NOT_CONFIGURED}")
+        for index, address in enumerate(addresses)
+        if index >= len(families) and is_v6(address)
+    ]
+    if found or (is_headless(spec) and not spec.get("selector")):
+        return found
+    if policy == "RequireDualStack":
+        text = "this cluster is not configured for dual-stack services"
+        found.append(errors.invalid_value(path, policy, text))
+    found += [
+        errors.invalid_value(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(families)
+        if family != "IPv4"
+    ]
+    return found
+
+
+_NOT_CONFIGURED = "is not configured on this cluster"
 
 
 def _families(spec: Object) -> list[FieldError]:

@@ -12,11 +12,13 @@ from kube_in_process.kinds.service_addresses import Taken, allocate
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.addresses import is_v6
 from kube_in_process.kinds.validation.service_rules import (
+    address_errors,
     is_external,
     is_headless,
     service_changes,
     service_errors,
     service_status_errors,
+    stack_errors,
 )
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
@@ -42,7 +44,7 @@ class ServiceStrategy(Strategy):
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         align_addresses(spec, {})
-        set_families(spec)
+        set_families(spec, {})
         _allocate(obj, {}, context)
 
     def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
@@ -50,14 +52,17 @@ class ServiceStrategy(Strategy):
         if context.subresource == "status":
             return
         spec, before = new["spec"], old["spec"]
+        if spec["type"] != "LoadBalancer":
+            new["status"] = {"loadBalancer": {}}
         drop_what_the_type_lacks(spec, before)
         keep_given(spec, before)
         align_addresses(spec, before)
-        set_families(spec)
+        set_families(spec, before)
         _allocate(new, before, context)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found = service_errors(obj["spec"], {})
+        spec = obj["spec"]
+        found = first_errors(spec, {}) or service_errors(spec, {})
         name = obj["metadata"].get("name") or ""
         if context.features.version < RELAXED_NAMES and not names.label(name):
             found = [*errors.invalid_name("metadata.name", name, names.label_1035), *found]
@@ -67,11 +72,21 @@ class ServiceStrategy(Strategy):
         if context.subresource == "status":
             return service_status_errors(new, old)
         spec, before = new["spec"], old["spec"]
-        return [*service_changes(spec, before), *service_errors(spec, before)]
+        return first_errors(spec, before) or [
+            *service_changes(spec, before),
+            *service_errors(spec, before),
+        ]
+
+
+def first_errors(spec: Object, before: Object) -> list[FieldError]:
+    """The errors of addresses, which the server gives before it checks the rest."""
+    return address_errors(spec, before) or stack_errors(spec)
 
 
 def _allocate(obj: Object, before: Object, context: WriteContext) -> None:
-    """Give addresses and ports, which the server does before it validates."""
+    """Give addresses and ports, which the server does before it validates the rest."""
+    if first_errors(obj["spec"], before):
+        return
     name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")
     others = [
         each
@@ -100,30 +115,34 @@ def align_addresses(spec: Object, before: Object) -> None:
         spec.pop("clusterIPs", None)
 
 
-def set_families(spec: Object) -> None:
-    """A cluster has addresses of IPv4. A headless Service without a selector has both families."""
+def set_families(spec: Object, before: Object) -> None:
+    """Choose the policy and the families of the addresses; the cluster has those of IPv4.
+
+    A headless Service without a selector may have endpoints of both families.
+    """
     if spec["type"] == "ExternalName":
         return
-    both = is_headless(spec) and not spec.get("selector")
-    policy = spec.get("ipFamilyPolicy")
-    if policy is None:
-        many = len(spec.get("ipFamilies") or []) > 1 or len(spec.get("clusterIPs") or []) > 1
-        policy = (
-            "RequireDualStack" if many or (both and not spec.get("ipFamilies")) else "SingleStack"
-        )
-        spec["ipFamilyPolicy"] = policy
-    if not spec.get("ipFamilies"):
-        given = [each for each in spec.get("clusterIPs") or [] if each != "None"]
-        found = ["IPv6" if is_v6(each) else "IPv4" for each in given] or ["IPv4"]
-        spec["ipFamilies"] = list(dict.fromkeys(found))
-    if both and policy != "SingleStack" and len(spec["ipFamilies"]) == 1:
-        spec["ipFamilies"].append("IPv4" if spec["ipFamilies"] == ["IPv6"] else "IPv6")
+    anywhere = is_headless(spec) and not spec.get("selector")
+    if spec.get("ipFamilyPolicy") is None:
+        chosen = "RequireDualStack" if anywhere else "SingleStack"
+        spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or chosen
+    single = spec["ipFamilyPolicy"] == "SingleStack"
+    for key in ("clusterIPs", "ipFamilies"):
+        if single and before and spec.get(key) == before.get(key):
+            spec[key] = (spec.get(key) or [])[:1]
+    families = spec.get("ipFamilies") or []
+    if not families and not any(is_v6(each) for each in spec.get("clusterIPs") or []):
+        families = spec["ipFamilies"] = ["IPv4"]
+    if anywhere and not single and len(families) == 1:
+        spec["ipFamilies"] = [*families, "IPv4" if families == ["IPv6"] else "IPv6"]
 
 
 def drop_what_the_type_lacks(spec: Object, before: Object) -> None:
     """Remove unchanged fields that another type does not have. A changed one is refused later."""
     kind, was = spec["type"], before["type"]
     groups: list[tuple[str, ...]] = []
+    if kind == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
     if kind == "ExternalName" != was:
         groups += [("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",)]
     if was == "LoadBalancer" != kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.validation.amounts import not_negative
+from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
 from kube_in_process.kinds.validation.label_selectors import label_selector
 from kube_in_process.kinds.validation.ordinary import immutable
 from kube_in_process.kinds.validation.persistent_volumes import (
@@ -196,13 +197,8 @@ def node_changes(new: Object, old: Object) -> list[FieldError]:
             continue
         now = {**driver, "allocatable": None}
         if now != {**known, "allocatable": None}:
-            shown = {
-                "Name": now["name"],
-                "NodeID": now.get("nodeID", ""),
-                "TopologyKeys": now.get("topologyKeys"),
-                "Allocatable": None,
-            }
-            found.append(errors.invalid_value("spec.drivers", shown, "field is immutable"))
+            shown = go_text(now, STRUCTS["node_driver"])
+            found.append(errors.invalid_text("spec.drivers", shown, "field is immutable"))
     return found
 
 
@@ -230,7 +226,10 @@ def attachment_rules(obj: Object) -> list[FieldError]:
 
 
 def attachment_changes(new: Object, old: Object) -> list[FieldError]:
-    return immutable(new, old, ("spec",))
+    if new["spec"] == old["spec"]:
+        return []
+    shown = go_text(new["spec"], STRUCTS["attachment_spec"])
+    return [errors.invalid_text("spec", shown, "field is immutable")]
 
 
 def attachment_status_rules(obj: Object) -> list[FieldError]:

@@ -12,11 +12,16 @@ from kube_in_process.kinds.validation.volumes import claim_spec_errors
 from kube_in_process.kinds.volume_admission import CLAIM_FINALIZER, default_class, protect
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
+from kube_in_process.storage.store import Address
 from kube_in_process.text.quantity import number
 
 _FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
     "bound claims"
+)
+_NO_EXPANSION = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc "
+    "must support resize"
 )
 _DATA_SOURCES = (
     ("", "PersistentVolumeClaim"),
@@ -61,6 +66,19 @@ class VolumeClaimStrategy(Strategy):
         if context.subresource == "status":
             return []
         return [*claim_spec_errors(new["spec"], "spec"), *claim_changes(new, old)]
+
+    def admit_update(self, new: Object, old: Object, context: WriteContext) -> None:
+        """Refuse more storage, unless the claim is bound and its class allows to expand it."""
+        if context.subresource or _requested(new["spec"]) <= _requested(old["spec"]):
+            return
+        subject = errors.Subject("", "persistentvolumeclaims", new["metadata"]["name"])
+        if old["status"].get("phase") != "Bound":
+            raise errors.forbidden(subject, "Only bound persistent volume claims can be expanded")
+        name = _annotation(new) or new["spec"].get("storageClassName") or ""
+        address = Address("storage.k8s.io", "storageclasses", "", name)
+        found = context.store.get(address) if name else None
+        if not (found or {}).get("allowVolumeExpansion"):
+            raise errors.forbidden(subject, _NO_EXPANSION)
 
 
 def align_data_sources(spec: Object, before: Object) -> None:

@@ -192,6 +192,9 @@ class ReplicationStrategy(WorkloadStrategy):
         """Its selector may change."""
         return []
 
+    def default_propagation(self) -> str:
+        return "Orphan"
+
 
 class PodTemplateStrategy(TemplateStrategy):
     """A template that nothing uses."""
