@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
+from kube_in_process import own_service
 from kube_in_process.api_server import handler_of
 from kube_in_process.components.controllers.account_tokens import TokenController
 from kube_in_process.components.controllers.claims import ClaimController
@@ -42,6 +43,8 @@ from kube_in_process.components.kubelet.kubelet import Kubelet
 from kube_in_process.components.kubelet.nodes import NodeController
 from kube_in_process.components.recorder import EventRecorder
 from kube_in_process.components.scheduler.scheduler import Scheduler
+from kube_in_process.components.volumes import PROVISIONER
+from kube_in_process.kinds.volume_admission import DEFAULT_CLASS
 from kube_in_process.objects import Object
 from kube_in_process.options import ClusterOptions, Features
 from kube_in_process.runtime.component import Component, Context, Pauses
@@ -161,6 +164,9 @@ class Cluster:
         for priority_class in _PRIORITY_CLASSES:
             if self.admin.find("priorityclasses", "", priority_class["metadata"]["name"]) is None:
                 self.admin.create("priorityclasses", priority_class)
+        own_service.make(self.admin)
+        if self.options.default_storage_class:
+            self._make_storage_class()
         for component in self._components.values():
             component.start()
         for name in self._components:
@@ -192,6 +198,12 @@ class Cluster:
 
     def _run(self, name: str) -> None:
         self._tasks[name] = asyncio.create_task(self._components[name].run(), name=name)
+
+    def _make_storage_class(self) -> None:
+        metadata = {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}}
+        if self.admin.find("storageclasses", "", "standard") is None:
+            body = {"metadata": metadata, "provisioner": PROVISIONER}
+            self.admin.create("storageclasses", body)
 
     def _make_namespace(self, name: str) -> None:
         self.admin.create("namespaces", {"metadata": {"name": name}})

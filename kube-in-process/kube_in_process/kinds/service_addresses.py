@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address
 from random import Random
 
 from kube_in_process import errors
-from kube_in_process.errors import FieldError
+from kube_in_process.errors import FieldError, StatusError
 from kube_in_process.objects import Object
 
 ADDRESSES = IPv4Network("10.96.0.0/12")
@@ -39,6 +39,8 @@ def addresses_of(spec: Object) -> set[str]:
 
 
 def ports_of(spec: Object) -> set[int]:
+    if spec.get("type") not in _WITH_PORTS:
+        return set()
     found = {port.get("nodePort") or 0 for port in spec.get("ports") or ()}
     return (found | {spec.get("healthCheckNodePort") or 0}) - {0}
 
@@ -47,6 +49,9 @@ def allocate(spec: Object, before: Object, taken: Taken, rng: Random) -> list[Fi
     """Give a valid spec what it lacks; ``before`` is the old one, {} for a new Service.
 
     Returns the error of what it asks for and cannot get.
+
+    Raises:
+        StatusError: 500, the port of the health check is taken.
     """
     keeps = before and before["type"] != "ExternalName"
     found = [] if keeps else _give_address(spec, taken, rng)
@@ -101,7 +106,9 @@ class _Ports:
             return []
         found = self._give_to_ports(self._spec.get("allocateLoadBalancerNodePorts") is not False)
         local = kind == "LoadBalancer" and self._spec.get("externalTrafficPolicy") == "Local"
-        return found or (self._give_for_health() if local else [])
+        if local and not found:
+            self._give_for_health()
+        return found
 
     def _give_to_ports(self, wants_all: bool) -> list[FieldError]:
         """Ports of one number, such as those for TCP and UDP, share a node port."""
@@ -122,16 +129,15 @@ class _Ports:
             by_number.setdefault(port.get("port", 0), port["nodePort"])
         return []
 
-    def _give_for_health(self) -> list[FieldError]:
+    def _give_for_health(self) -> None:
         given = self._spec.get("healthCheckNodePort")
         if not given:
             self._spec["healthCheckNodePort"] = self._free()
-            return []
+            return
         why = self._against(given)
-        if not why:
-            return []
-        text = f"failed to allocate requested HealthCheck NodePort {given}: {why}"
-        return [errors.FieldError("InternalError", "spec.healthCheckNodePort", text)]
+        if why:
+            text = f"failed to allocate requested HealthCheck NodePort {given}: {why}"
+            raise StatusError(500, "InternalError", f"Internal error occurred: {text}")
 
     def _against(self, number: int) -> str:
         if number in self._own:

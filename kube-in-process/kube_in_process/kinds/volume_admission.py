@@ -8,7 +8,8 @@ from kube_in_process.objects import Object
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
-_IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+"""The annotation of the default StorageClass."""
 
 
 def protect(obj: Object, finalizer: str) -> None:
@@ -23,7 +24,7 @@ def default_class(classes: Iterable[Object]) -> str:
     marked = [
         each
         for each in classes
-        if (each["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true"
+        if (each["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
     ]
     marked.sort(key=lambda each: str(each["metadata"]["name"]))
     marked.sort(key=lambda each: str(each["metadata"]["creationTimestamp"]), reverse=True)
