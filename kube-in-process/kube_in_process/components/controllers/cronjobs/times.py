@@ -57,14 +57,22 @@ def _last(
     second = schedule.after(first, zone)
     if second is None or second > now:
         return first, 1
-    between = second - first
-    missed = (now - first) // between + 1
+    # as upstream counts: as if all times were as far apart as the first two
+    missed = (now - first) // (second - first) + 1
+    return _latest(schedule, zone, first, now), missed
+
+
+def _latest(schedule: Schedule, zone: tzinfo, first: datetime, now: datetime) -> datetime:
+    """The latest time from ``first`` on that is not after now. There may be very many."""
+    span = timedelta(minutes=1)
+    found = schedule.after(now - span, zone)
+    while (found is None or found > now) and now - span > first:
+        span *= 2
+        found = schedule.after(now - span, zone)
     last = first
-    # as upstream: jump close to the end, because there may be very many
-    found = schedule.after(first + (missed - 2) * between, zone)
     while found is not None and found <= now:
-        last, found = found, schedule.after(found, zone)
-    return last, missed
+        last, found = max(found, first), schedule.after(found, zone)
+    return last
 
 
 def job_name(cron_job: Object, scheduled: datetime) -> str:

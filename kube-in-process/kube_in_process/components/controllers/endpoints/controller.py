@@ -101,19 +101,20 @@ class EndpointsController(ServiceFollower):
 
     def _write(self, service: Object, current: Object | None) -> None:
         found = servers(service, self._pods(service))
-        subsets = endpoint_subsets(service, found)
+        shown = endpoint_subsets(service, found)
+        subsets = {"subsets": shown} if shown else {}
         wanted = self._labels(service)
         if current is None:
             metadata = {"name": name(service), "namespace": namespace(service), "labels": wanted}
             metadata["annotations"] = {TRIGGER: changed_at(service, found)}
-            body = {"metadata": metadata, "subsets": subsets}
-            self.api.create("endpoints", body)
+            self.api.create("endpoints", {"metadata": metadata, **subsets})
             return
-        if (current.get("subsets") or [], labels(current)) == (subsets, wanted):
+        if (current.get("subsets") or [], labels(current)) == (shown, wanted):
             return
         annotations = {**annotations_of(current), TRIGGER: changed_at(service, found)}
         metadata = {**current["metadata"], "labels": wanted, "annotations": annotations}
-        self.api.update("endpoints", {**current, "metadata": metadata, "subsets": subsets})
+        kept = {key: value for key, value in current.items() if key != "subsets"}
+        self.api.update("endpoints", {**kept, "metadata": metadata, **subsets})
 
     def _labels(self, service: Object) -> dict[str, str]:
         found = {key: value for key, value in labels(service).items() if key != HEADLESS}
