@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from kube_in_process import own_service
 from kube_in_process.api_server import handler_of
+from kube_in_process.components import own_service
 from kube_in_process.components.controllers.account_tokens import TokenController
 from kube_in_process.components.controllers.claims import ClaimController
 from kube_in_process.components.controllers.cronjobs.controller import CronJobController

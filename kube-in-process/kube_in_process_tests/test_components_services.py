@@ -21,7 +21,8 @@ _PORTS: list[Object] = [{"port": 80, "targetPort": "web"}]
 
 
 def service(world: World, name: str, **spec: Any) -> Object:
-    return world.create("services", name, {"ports": _PORTS, **spec})["spec"]
+    made: Object = world.create("services", name, {"ports": _PORTS, **spec})["spec"]
+    return made
 
 
 def slices(world: World, name: str) -> list[Object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 
 from kube_in_process.components.fit import node_matches
 from kube_in_process.components.objects import (
@@ -107,7 +108,7 @@ def _suits(volume: Object, claim: Object, node: Object | None) -> bool:
     return satisfies(volume, claim) and (node is None or reaches(volume, node))
 
 
-def _requested(claim: Object) -> object:
+def _requested(claim: Object) -> Decimal:
     return number(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage"))
 
 

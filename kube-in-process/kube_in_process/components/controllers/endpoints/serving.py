@@ -139,11 +139,12 @@ def endpoint_subsets(service: Object, found: Iterable[Server]) -> list[Object]:
         lists = by_ports.setdefault(each.ports, {})
         key = "addresses" if each.is_ready else "notReadyAddresses"
         lists.setdefault(key, []).append(_address(each))
-    subsets = []
+    subsets: list[Object] = []
     for ports, lists in by_ports.items():
-        in_order = {key: lists[key] for key in ("addresses", "notReadyAddresses") if key in lists}
-        shown = [each.shown() for each in ports]
-        subsets.append({**in_order, "ports": shown} if shown else in_order)
+        subset: Object = {key: lists[key] for key in sorted(lists)}
+        if ports:
+            subset["ports"] = [each.shown() for each in ports]
+        subsets.append(subset)
     return subsets
 
 
