@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sys
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -103,7 +104,7 @@ async def _run(command: dict[str, Any], kubeconfig: Path, folder: Path) -> None:
         "kubectl",
         f"--kubeconfig={kubeconfig}",
         f"--cache-dir={folder / 'cache'}",
-        *command["run"].split(),
+        *shlex.split(command["run"]),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -118,7 +119,7 @@ async def _recorded(plane: ControlPlane, name: str, server: str, folder: Path) -
         proxy = Proxy(real)
         application = web.Application(client_max_size=2**24)
         application.router.add_route("*", "/{path:.*}", proxy.handle)
-        runner = web.AppRunner(application)
+        runner = web.AppRunner(application, shutdown_timeout=1.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
