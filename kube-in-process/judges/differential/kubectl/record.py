@@ -30,9 +30,8 @@ from judges.differential.server import RealServer, RecordedAnswer, connected
 COMMANDS = Path(__file__).with_name("commands.yaml")
 ADDRESSES = "--service-cluster-ip-range=10.96.0.0/12"
 """Services get their addresses from the range that the embedded server has."""
-_ABOUT_THE_API = ("/api", "/apis", "/openapi", "/version")
-_GROUP = 3
-"""A path about a group has at most so many parts: /apis/GROUP/VERSION."""
+_PARTS = {"api": 1, "apis": 2}
+"""How many parts a path about a version has at most: /api/VERSION, /apis/GROUP/VERSION."""
 _KEPT = ("accept", "content-type")
 
 
@@ -65,8 +64,10 @@ class Proxy:
 
 
 def _is_about_the_api(path: str) -> bool:
-    parts = path.strip("/").split("/")
-    return f"/{parts[0]}" in _ABOUT_THE_API and len(parts) <= _GROUP - (parts[0] == "api")
+    first, *rest = path.strip("/").split("/")
+    if first in ("api", "apis"):
+        return len(rest) <= _PARTS[first]
+    return first in ("openapi", "version")
 
 
 def _asked(request: web.Request, headers: dict[str, str], data: bytes) -> dict[str, Any]:
