@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.crd.definitions import Definitions
 from kube_in_process.errors import StatusError
+from kube_in_process.http.documents.discovery import Discovery
 from kube_in_process.options import Features
 from kube_in_process.storage.requests import Actor
 from kube_in_process.storage.store import Store
@@ -196,7 +197,15 @@ def test_a_definition_waits_for_objects_that_finalizers_keep() -> None:
     assert conditions(api)["Terminating"] == "True"
     with pytest.raises(StatusError) as refused:
         make(api, "b")
-    assert refused.value.code == 405
+    text = "create not allowed while custom resource definition is terminating"
+    assert refused.value.code == 403
+    assert refused.value.message == f'widgets.example.com "b" is forbidden: {text}'
+    listed = Discovery(api.kinds).get("/apis/example.com/v1", "")
+    assert listed is not None
+    verbs = ["delete", "deletecollection", "get", "list", "watch"]
+    assert listed.body["resources"][0]["verbs"] == verbs
+    stored = api.store.list("apiextensions.k8s.io", "customresourcedefinitions")[0]
+    assert stored["status"]["conditions"][-1]["reason"] == "InstanceDeletionInProgress"
     patch(api, "a", {"metadata": {"finalizers": None}})
     assert not api.store.items("apiextensions.k8s.io", "customresourcedefinitions")
 

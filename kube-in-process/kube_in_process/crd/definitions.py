@@ -27,6 +27,7 @@ GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _SERVER = Actor("system:apiserver", (MASTERS,), "kube-apiserver")
 _AUTHOR = Author(_SERVER.user, "update", "status")
+_IN_PROGRESS = "InstanceDeletionInProgress"
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
@@ -119,6 +120,13 @@ class Definitions:
         kind = self._served.get(name)
         if obj is None or kind is None or FINALIZER not in obj["metadata"].get("finalizers", ()):
             return
+        for condition in obj["status"]["conditions"] or ():
+            if condition["type"] == "Terminating" and condition["reason"] != _IN_PROGRESS:
+                condition["reason"] = _IN_PROGRESS
+                condition["message"] = "CustomResource deletion is in progress"
+                # the change leads here again
+                self._put(obj)
+                return
         left = self._delete_objects(kind)
         if left:
             self._once_gone(kind, name)
@@ -231,6 +239,7 @@ def custom_kind(obj: Object) -> Kind:
         generation=True,
         unconditional_update=False,
         custom=True,
+        terminating=bool(obj["metadata"].get("deletionTimestamp")),
         list_kind=names.get("listKind", ""),
     )
 
