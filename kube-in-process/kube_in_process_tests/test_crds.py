@@ -17,6 +17,7 @@ from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
 
 from kube_in_process_tests.clocks import StoppedClock
+from kube_in_process_tests.servers import server as http_server
 
 ADMIN = Actor("admin", ("system:masters",))
 SCHEMA: dict[str, Any] = {
@@ -271,3 +272,26 @@ def test_paths_find_their_values(path: str, values: list[Any]) -> None:
         },
     }
     assert find(path, obj) == values
+
+
+@pytest.mark.parametrize(
+    ("versions", "status", "told"),
+    [
+        ([], 422, "must have exactly one version marked as storage version"),
+        ([{"served": True, "storage": True}], 422, "spec.versions[0].name: Invalid value"),
+        (
+            [{"name": "v1", "schema": {"openAPIV3Schema": {"items": {"properties": "x"}}}}],
+            400,
+            "cannot unmarshal string into Go struct field JSONSchemaProps.properties",
+        ),
+    ],
+)
+async def test_a_definition_of_a_wrong_shape_is_refused(
+    versions: list[Any], status: int, told: str
+) -> None:
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    body = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    answer = await http_server().send("POST", path, body)
+    assert (answer.status, told in answer.body["message"]) == (status, True)

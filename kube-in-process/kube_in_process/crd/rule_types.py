@@ -32,7 +32,7 @@ def rule_type(raw: Raw, *, root: bool = False) -> CelType | None:
     if kind == "object":
         return _object(raw, root or bool(raw.get("x-kubernetes-embedded-resource")))
     if kind == "array":
-        items = rule_type(raw.get("items") or {})
+        items = rule_type(_inner(raw, "items"))
         return CelType("list", (items,), most=most_items(raw)) if items is not None else None
     if kind == "string":
         return _string(raw)
@@ -54,7 +54,7 @@ def _string(raw: Raw) -> CelType:
     if form in _TIMES:
         name, most = _TIMES[form]
         return CelType(name, most=most)
-    if "maxLength" in raw:
+    if raw.get("maxLength") is not None:
         most = raw["maxLength"] * (1 if form == "byte" else 4)
     else:
         most = max((len(str(each)) for each in raw.get("enum") or ()), default=REQUEST - 2)
@@ -64,10 +64,20 @@ def _string(raw: Raw) -> CelType:
 def most_items(raw: Raw) -> int:
     """How many items a list or a map has at most in one request."""
     if raw.get("type") == "array":
-        fitting = (REQUEST - 2) // (smallest(raw.get("items") or {}) + 1)
-        return int(raw.get("maxItems", fitting))
-    fitting = (REQUEST - 2) // (smallest(raw.get("additionalProperties") or {}) + 6)
-    return int(raw.get("maxProperties", fitting))
+        fitting = (REQUEST - 2) // (smallest(_inner(raw, "items")) + 1)
+        return _limit(raw, "maxItems", fitting)
+    fitting = (REQUEST - 2) // (smallest(_inner(raw, "additionalProperties")) + 6)
+    return _limit(raw, "maxProperties", fitting)
+
+
+def _limit(raw: Raw, key: str, fitting: int) -> int:
+    return fitting if raw.get(key) is None else int(raw[key])
+
+
+def _inner(raw: Raw, key: str) -> Raw:
+    """The schema below a key; empty for a boolean."""
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def smallest(raw: Raw) -> int:

@@ -8,12 +8,14 @@ from typing import Any
 from kube_in_process.crd.rule_errors import rule_errors
 from kube_in_process.errors import (
     FieldError,
+    invalid_name,
     invalid_text,
     invalid_value,
     not_supported,
     required,
 )
 from kube_in_process.objects import Object
+from kube_in_process.text.names import label_1035
 
 Raw = Mapping[str, Any]
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -42,7 +44,11 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
         text = "must have exactly one version marked as storage version"
         yield invalid_text("spec.versions", _shown(versions), text)
     schemas = [_schema(version) for version in versions]
-    same = len(versions) == 1 or (None not in schemas and schemas.count(schemas[0]) == len(schemas))
+    for index, version in enumerate(versions):
+        path, name = f"spec.versions[{index}].name", version.get("name") or ""
+        yield from invalid_name(path, name, label_1035)
+    # equal schemas are one schema of the definition
+    same = schemas == schemas[:1] * len(schemas) and (len(schemas) == 1 or None not in schemas)
     for index, version in enumerate(versions[:1] if same else versions):
         yield from _version(version, f"spec.versions[{index}]", same)
 
@@ -81,7 +87,7 @@ def _root_type(raw: Raw, path: str) -> FieldError:
 
 def _structural(raw: Raw, path: str) -> Iterator[FieldError]:
     """Every node needs a type, every map list keys. The innermost errors come first."""
-    for name, below in raw.get("properties", {}).items():
+    for name, below in (raw.get("properties") or {}).items():
         where = f"{path}.properties[{name}]"
         yield from _structural(below, where)
         if _untyped(below):
