@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from kube_in_process.text.cel_tree import Node
+from kube_in_process.text.cel_tree import CelNode
 from kube_in_process.text.cel_types import DYN, UNBOUNDED, CelType, variables
 
 _COMPARISONS = ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_")
@@ -22,7 +22,7 @@ _WALK, _PATTERN = 0.1, 0.25
 """The cost of a character that is read, and of one of a regular expression."""
 
 
-def cost(node: Node, types: Mapping[int, CelType]) -> int:
+def cost(node: CelNode, types: Mapping[int, CelType]) -> int:
     """The highest cost of an expression; ``types`` are those of its nodes by their identity."""
     if node.kind == "method" and (found := _macro(node, types)) is not None:
         return found
@@ -36,7 +36,7 @@ def cost(node: Node, types: Mapping[int, CelType]) -> int:
     return min(parts + own, UNBOUNDED)
 
 
-def _own(node: Node, sizes: list[int]) -> int:
+def _own(node: CelNode, sizes: list[int]) -> int:
     if node.kind in _FIXED:
         return _FIXED[node.kind]
     if node.name in ("_&&_", "_||_", "_?_:_"):
@@ -48,7 +48,7 @@ def _own(node: Node, sizes: list[int]) -> int:
     return _of_text(node, sizes)
 
 
-def _of_text(node: Node, sizes: list[int]) -> int:
+def _of_text(node: CelNode, sizes: list[int]) -> int:
     """The cost of a function that goes through a text or a list; 1 for any other."""
     if node.name in ("matches", "find", "findAll"):
         return _walk(sizes[0] + 1) * ceil(sizes[-1] * _PATTERN)
@@ -67,24 +67,24 @@ def _walk(size: int) -> int:
     return ceil(size * _WALK)
 
 
-def _size(node: Node, types: Mapping[int, CelType]) -> int:
+def _size(node: CelNode, types: Mapping[int, CelType]) -> int:
     found = types.get(id(node), DYN)
     return found.most if found.name in _SIZED else 1
 
 
-def _compared(node: Node, types: Mapping[int, CelType]) -> int:
+def _compared(node: CelNode, types: Mapping[int, CelType]) -> int:
     """The size of what is compared for equality: numbers of an object have none."""
     sized = types.get(id(node), DYN).name in _SIZED or node.kind == "literal"
     return _size(node, types) if sized else 0
 
 
-def _count(node: Node, types: Mapping[int, CelType]) -> int:
+def _count(node: CelNode, types: Mapping[int, CelType]) -> int:
     """How many items a macro goes through. A number that is not known counts as one."""
     found = _size(node, types)
     return found if found < UNBOUNDED else 1
 
 
-def _macro(node: Node, types: Mapping[int, CelType]) -> int | None:
+def _macro(node: CelNode, types: Mapping[int, CelType]) -> int | None:
     _, bodies = variables(node)
     if not bodies or id(node.parts[1]) in types:
         return None

@@ -24,7 +24,7 @@ class NotUnderstood(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CelNode:
     """``kind`` is literal, name, select, has, index, call, method, list or map. ``at`` is where the
     server says that an error is. ``name`` is the name, the operator or the type of a literal.
     ``parts`` are the parts: the target of a selection or a method is the first."""
@@ -32,12 +32,12 @@ class Node:
     kind: str
     at: int
     name: str = ""
-    parts: tuple[Node, ...] = ()
+    parts: tuple[CelNode, ...] = ()
     length: int = 1
     """Of a literal text."""
 
 
-def tree_of(source: str) -> Node:
+def tree_of(source: str) -> CelNode:
     """The tree of an expression.
 
     Raises:
@@ -84,40 +84,40 @@ class _Parser:
         self._next += 1
         return text, at
 
-    def expression(self) -> Node:
+    def expression(self) -> CelNode:
         found = self._binary(0)
         if self.text != "?":
             return found
         _, at = self._take()
         yes = self._binary(0)
         self._take(":")
-        return Node("call", at, "_?_:_", (found, yes, self.expression()))
+        return CelNode("call", at, "_?_:_", (found, yes, self.expression()))
 
-    def _binary(self, level: int) -> Node:
+    def _binary(self, level: int) -> CelNode:
         if level == len(_LEVELS):
             return self._unary()
         found = self._binary(level + 1)
         while self.text in _LEVELS[level]:
             text, at = self._take()
             name = "@in" if text == "in" else f"_{text}_"
-            found = Node("call", at, name, (found, self._binary(level + 1)))
+            found = CelNode("call", at, name, (found, self._binary(level + 1)))
         return found
 
-    def _unary(self) -> Node:
+    def _unary(self) -> CelNode:
         if self.text not in ("!", "-"):
             return self._member()
         text, at = self._take()
         inner = self._unary()
         if text == "-" and inner.kind == "literal":
             return inner
-        return Node("call", at, f"{text}_", (inner,))
+        return CelNode("call", at, f"{text}_", (inner,))
 
-    def _member(self) -> Node:
+    def _member(self) -> CelNode:
         found = self._primary()
         while self.text in (".", "["):
             text, at = self._take()
             if text == "[":
-                found = Node("index", at, "_[_]", (found, self.expression()))
+                found = CelNode("index", at, "_[_]", (found, self.expression()))
                 self._take("]")
                 continue
             if self.kind != "name":
@@ -125,56 +125,56 @@ class _Parser:
             name, _ = self._take()
             if self.text == "(":
                 _, at = self._take()
-                found = Node("method", at, name, (found, *self._list(")", self.expression)))
+                found = CelNode("method", at, name, (found, *self._list(")", self.expression)))
             else:
-                found = Node("select", at, name, (found,))
+                found = CelNode("select", at, name, (found,))
         if self.text == "{":
             raise NotUnderstood("a typed object")
         return found
 
-    def _primary(self) -> Node:
+    def _primary(self) -> CelNode:
         kind, text, at = self._peek()
         if kind == "name":
             return self._named()
         self._take()
         if kind == "text":
             length = len(text.strip("rR").strip("'\""))
-            return Node("literal", at, "string", length=length)
+            return CelNode("literal", at, "string", length=length)
         if kind == "number":
-            return Node("literal", at, _number(text))
+            return CelNode("literal", at, _number(text))
         if text == "(":
             found = self.expression()
             self._take(")")
             return found
         if text == "[":
-            return Node("list", at, parts=self._list("]", self.expression))
+            return CelNode("list", at, parts=self._list("]", self.expression))
         if text == "{":
             pairs = self._list("}", self._pair)
-            return Node("map", at, parts=tuple(part for pair in pairs for part in pair.parts))
+            return CelNode("map", at, parts=tuple(part for pair in pairs for part in pair.parts))
         raise NotUnderstood(text)
 
-    def _named(self) -> Node:
+    def _named(self) -> CelNode:
         text, at = self._take()
         if text in _WORDS:
-            return Node("literal", at, _WORDS[text])
+            return CelNode("literal", at, _WORDS[text])
         if self.text != "(":
-            return Node("name", at, text)
+            return CelNode("name", at, text)
         _, at = self._take()
         parts = self._list(")", self.expression)
         if text != "has":
-            return Node("call", at, text, parts)
+            return CelNode("call", at, text, parts)
         if len(parts) != 1 or parts[0].kind != "select":
             raise NotUnderstood("has")
-        return Node("has", at, parts[0].name, parts[0].parts)
+        return CelNode("has", at, parts[0].name, parts[0].parts)
 
-    def _pair(self) -> Node:
+    def _pair(self) -> CelNode:
         key = self.expression()
         self._take(":")
-        return Node("pair", key.at, parts=(key, self.expression()))
+        return CelNode("pair", key.at, parts=(key, self.expression()))
 
-    def _list(self, end: str, read: Callable[[], Node]) -> tuple[Node, ...]:
+    def _list(self, end: str, read: Callable[[], CelNode]) -> tuple[CelNode, ...]:
         """The items up to ``end``; a comma may follow the last."""
-        found: list[Node] = []
+        found: list[CelNode] = []
         while self.text != end:
             found.append(read())
             if self.text != ",":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kube_in_process.text.cel_tree import Node
+from kube_in_process.text.cel_tree import CelNode
 
 UNBOUNDED = 1 << 62
 
@@ -108,13 +108,13 @@ class Checker:
         self._errors[at, text] = None
         return DYN
 
-    def check(self, node: Node, scope: Mapping[str, CelType]) -> CelType:
+    def check(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType:
         """The type of a node where the names of ``scope`` are known."""
         found = self._check(node, scope)
         self.types[id(node)] = found
         return found
 
-    def _check(self, node: Node, scope: Mapping[str, CelType]) -> CelType:
+    def _check(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType:
         if node.kind == "literal":
             return CelType(node.name, most=node.length)
         if node.kind == "name":
@@ -134,7 +134,7 @@ class Checker:
             return self._index(node, given)
         return self._call(node, given)
 
-    def _name(self, node: Node, scope: Mapping[str, CelType]) -> CelType:
+    def _name(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType:
         if node.name in scope:
             return scope[node.name]
         if node.name in _TYPE_NAMES:
@@ -143,7 +143,7 @@ class Checker:
             return DYN
         return self._refuse(node.at, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _select(self, node: Node, target: CelType) -> CelType:
+    def _select(self, node: CelNode, target: CelType) -> CelType:
         if target.fields is not None:
             found = target.fields.get(node.name)
             return found or self._refuse(node.at, f"undefined field '{node.name}'")
@@ -153,7 +153,7 @@ class Checker:
             return DYN
         return self._refuse(node.at, f"type '{target}' does not support field selection")
 
-    def _same(self, parts: tuple[Node, ...], given: list[CelType]) -> CelType:
+    def _same(self, parts: tuple[CelNode, ...], given: list[CelType]) -> CelType:
         """The type of all elements: that of the first one."""
         if not given:
             return DYN
@@ -162,7 +162,7 @@ class Checker:
                 self._refuse(part.at, f"expected type '{given[0]}' but found '{each}'")
         return given[0]
 
-    def _index(self, node: Node, given: list[CelType]) -> CelType:
+    def _index(self, node: CelNode, given: list[CelType]) -> CelType:
         target, key = given
         if target.name == "list" and key.name in ("int", "uint", "double", "dyn"):
             return target.items[0]
@@ -170,7 +170,7 @@ class Checker:
             return target.items[1]
         return DYN if target.name == "dyn" else self._no_overload(node, given)
 
-    def _no_overload(self, node: Node, given: list[CelType]) -> CelType:
+    def _no_overload(self, node: CelNode, given: list[CelType]) -> CelType:
         texts = [str(each) for each in given]
         shown = f"({', '.join(texts)})"
         if node.kind == "method":
@@ -178,7 +178,7 @@ class Checker:
         text = f"found no matching overload for '{node.name}' applied to '{shown}'"
         return self._refuse(node.at, text)
 
-    def _call(self, node: Node, given: list[CelType]) -> CelType:
+    def _call(self, node: CelNode, given: list[CelType]) -> CelType:
         name = node.name
         if name in ("_&&_", "_||_"):
             for part, each in zip(node.parts, given, strict=True):
@@ -202,11 +202,11 @@ class Checker:
             return DYN
         return self._refuse(node.at, f"undeclared reference to '{name}' (in container '')")
 
-    def _bool(self, node: Node, found: CelType) -> None:
+    def _bool(self, node: CelNode, found: CelType) -> None:
         if found.name not in ("bool", "dyn"):
             self._refuse(node.at, f"expected type 'bool' but found '{found}'")
 
-    def _special(self, node: Node, scope: Mapping[str, CelType]) -> CelType | None:
+    def _special(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType | None:
         """The type of a macro or of a function with a dot in its name; None for a method."""
         target, *rest = node.parts
         if target.kind == "name" and target.name in _NAMESPACES and target.name not in scope:
@@ -222,7 +222,7 @@ class Checker:
             return None
         return self._macro(node, self.check(target, scope), scope)
 
-    def _macro(self, node: Node, target: CelType, scope: Mapping[str, CelType]) -> CelType:
+    def _macro(self, node: CelNode, target: CelType, scope: Mapping[str, CelType]) -> CelType:
         names, bodies = variables(node)
         if target.name not in _MANY:
             text = "cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -244,7 +244,7 @@ class Checker:
 _MANY = ("list", "map", "dyn")
 
 
-def variables(node: Node) -> tuple[list[str], tuple[Node, ...]]:
+def variables(node: CelNode) -> tuple[list[str], tuple[CelNode, ...]]:
     """The names that a macro declares, and the expressions that use them."""
     rest = node.parts[1:]
     two = len(rest) > 2 and rest[1].kind == "name" and node.name not in ("map", "filter")
