@@ -101,8 +101,8 @@ def test_what_makes_no_sense_is_refused(data: bytes) -> None:
 
 async def test_a_status_comes_through_and_its_zeros_are_left_out() -> None:
     made = server()
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
-    template["spec"]["containers"][0]["image"] = "i"
+    container = {"name": "c", "image": "i"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     made.local().create("deployments", {"metadata": {"name": "d"}, "spec": spec}, "ns")
     status = number(1, 3) + number(2, 5) + number(3, 0)

@@ -238,6 +238,7 @@ SUBSET = {
             "RWO,ROX",
         ),
         ("ipaddresses.networking.k8s.io", {}, 1, "<none>"),
+        ("events", {"reportingComponent": "c", "reportingInstance": "i"}, 5, "c, i"),
     ],
 )
 def test_networks_and_volumes_are_shown(

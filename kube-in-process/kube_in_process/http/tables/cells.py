@@ -155,12 +155,13 @@ def part(row: Row, column: Column) -> str:
 def source(row: Row, column: Column) -> str:
     found = row.get("source") or row.get("deprecatedSource") or {}
     component = found.get("component") or row.get("reportingComponent")
-    parts = (component or row.get("reportingController") or "", found.get("host", ""))
+    host = found.get("host") or row.get("reportingInstance") or ""
+    parts = (component or row.get("reportingController") or "", host)
     return ", ".join(part for part in parts if part)
 
 
 def message(row: Row, column: Column) -> str:
-    return row.text("message", default=row.text("note")).strip()
+    return row.text("message", default=row.text("note", default="")).strip()
 
 
 def event_count(row: Row, column: Column) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from kube_in_process.kinds.validation.service_rules import is_external
 from kube_in_process.objects import Object
 
 _AFFINITY_SECONDS = 10800
+
+
+def is_external(spec: Object) -> bool:
+    """Whether traffic may come from outside of the cluster."""
+    kind = spec.get("type")
+    return kind in ("LoadBalancer", "NodePort") or bool(
+        kind == "ClusterIP" and spec.get("externalIPs")
+    )
 
 
 def default_service(obj: Object) -> None:

@@ -80,7 +80,7 @@ def _segment(value: str, path: str) -> list[FieldError]:
 
 def _parameters(parameters: Object, path: str) -> list[FieldError]:
     found = reference(parameters, path)
-    scope, space = parameters.get("scope"), parameters.get("namespace")
+    scope, space = parameters.get("scope") or "", parameters.get("namespace")
     where = f"{path}.namespace"
     if scope not in _SCOPES:
         return [*found, errors.not_supported(f"{path}.scope", scope, _SCOPES)]
@@ -89,7 +89,7 @@ def _parameters(parameters: Object, path: str) -> list[FieldError]:
     if scope == "Namespace" and space is None:
         return [*found, errors.required(where, "`parameters.scope` is set to 'Namespace'")]
     if scope == "Namespace":
-        found += errors.invalid_name(where, space, names.namespace_name)
+        found += errors.invalid_name(where, str(space), names.namespace_name)
     return found
 
 
@@ -187,7 +187,7 @@ def _block(block: Object, path: str, known: frozenset[str]) -> list[FieldError]:
 
 
 def _strictly_within(part: Any, whole: Network) -> bool:
-    return part.version == whole.version and part != whole and part.subnet_of(whole)
+    return bool(part.version == whole.version and part != whole and part.subnet_of(whole))
 
 
 def address_rules(obj: Object) -> list[FieldError]:

@@ -32,7 +32,7 @@ class OrdinaryStrategy(Strategy):
     change is checked by ``rules``, too, before ``changes``. ``status_rules`` returns the errors of
     a write through /status. ``begins`` is the status of a new object."""
 
-    revalidates: ClassVar[bool] = False
+    revalidates = False
     status_keeps: ClassVar[tuple[str, ...]] = ()
     rules: Callable[[Object], list[FieldError]]
     defaults: Callable[[Object], None] = nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
+from kube_in_process.kinds.defaults.network import is_external
 from kube_in_process.kinds.metadata import validate_labels
 from kube_in_process.kinds.validation.addresses import (
     address_of,
@@ -32,14 +33,6 @@ _SET_ONCE = "may not change once set"
 
 def is_headless(spec: Object) -> bool:
     return spec.get("clusterIPs") == ["None"]
-
-
-def is_external(spec: Object) -> bool:
-    """Whether traffic may come from outside of the cluster."""
-    kind = spec.get("type")
-    return kind in ("LoadBalancer", "NodePort") or bool(
-        kind == "ClusterIP" and spec.get("externalIPs")
-    )
 
 
 def needs_health_check(spec: Object) -> bool:

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.defaults.network import default_service
+from kube_in_process.kinds.defaults.network import default_service, is_external
 from kube_in_process.kinds.service_addresses import Taken, allocate
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.addresses import is_v6
 from kube_in_process.kinds.validation.service_rules import (
     address_errors,
-    is_external,
     is_headless,
     service_changes,
     service_errors,
