@@ -33,15 +33,15 @@ async def made(collection: str, **body: Any) -> Server:
     [
         (
             f"{CORE}/services",
-            {"spec": {"ports": PORTS, "clusterIP": "10.0.0.7"}},
-            {"spec": {"clusterIP": "10.0.0.8"}},
-            'spec.clusterIPs[0]: Invalid value: ["10.0.0.8"]: may not change once set',
+            {"spec": {"ports": PORTS, "clusterIP": "10.96.0.7"}},
+            {"spec": {"clusterIP": "10.96.0.8"}},
+            'spec.clusterIPs[0]: Invalid value: ["10.96.0.8"]: may not change once set',
         ),
         (
             f"{CORE}/services",
-            {"spec": {"ports": PORTS, "clusterIP": "10.0.0.7"}},
-            {"spec": {"clusterIPs": ["10.0.0.8"]}},
-            'spec.clusterIPs: Invalid value: ["10.0.0.8"]: first value must match `clusterIP`',
+            {"spec": {"ports": PORTS, "clusterIP": "10.96.0.7"}},
+            {"spec": {"clusterIPs": ["10.96.0.8"]}},
+            'spec.clusterIPs: Invalid value: ["10.96.0.8"]: first value must match `clusterIP`',
         ),
         (
             f"{NETWORKING}/ingressclasses",
