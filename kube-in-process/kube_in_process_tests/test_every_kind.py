@@ -65,7 +65,7 @@ class Resource:
 
 
 @dataclass
-class Asked:
+class KindsClient:
     """One client of a cluster, which says what became of its requests."""
 
     world: World
@@ -212,7 +212,7 @@ def acted_on(resources: list[Resource]) -> Iterator[str]:
 
 
 async def test_every_verb_of_every_kind_is_acted_on_refused_or_warned_about(world: World) -> None:
-    asked = Asked(world)
+    asked = KindsClient(world)
     resources = await asked.resources()
     stored = [each for each in kinds(resources) if "update" in each.verbs]
     await world.passes(1)
@@ -233,11 +233,11 @@ async def test_every_verb_of_every_kind_is_acted_on_refused_or_warned_about(worl
     await delete(asked, there)
 
 
-async def create(asked: Asked, resource: Resource) -> str:
+async def create(asked: KindsClient, resource: Resource) -> str:
     return await asked.outcome("POST", resource.collection, named(resource))
 
 
-async def change(asked: Asked, there: list[Resource]) -> None:
+async def change(asked: KindsClient, there: list[Resource]) -> None:
     """Read, replace and patch an object of each kind."""
     for each in there:
         path, wanted = path_of(each), expected(each.resource)
@@ -253,7 +253,7 @@ async def change(asked: Asked, there: list[Resource]) -> None:
         assert await asked.outcome("GET", watch) == "acted on"
 
 
-async def delete(asked: Asked, there: list[Resource]) -> None:
+async def delete(asked: KindsClient, there: list[Resource]) -> None:
     """Delete an object of each kind, and one more by deletecollection."""
     for name in ("claimer", "of-a-class", "unbound"):
         await asked.send("DELETE", f"/api/v1/namespaces/default/pods/{name}")
@@ -273,7 +273,7 @@ async def delete(asked: Asked, there: list[Resource]) -> None:
                 assert await asked.outcome("POST", each.collection, body) == expected(each.resource)
 
 
-async def is_there(asked: Asked, resource: Resource) -> bool:
+async def is_there(asked: KindsClient, resource: Resource) -> bool:
     status, _, _ = await asked.send("GET", path_of(resource))
     return status != 404
 
@@ -282,7 +282,7 @@ STREAMED = ("attach", "exec", "portforward", "proxy")
 
 
 async def test_every_subresource_is_acted_on_or_refused(world: World) -> None:
-    asked = Asked(world)
+    asked = KindsClient(world)
     resources = await asked.resources()
     by_name = {(each.root, each.name): each for each in kinds(resources)}
     for each in by_name.values():
@@ -305,7 +305,7 @@ async def test_every_subresource_is_acted_on_or_refused(world: World) -> None:
     assert wrong == {}
 
 
-async def subresource(asked: Asked, resource: Resource, verb: str) -> str:
+async def subresource(asked: KindsClient, resource: Resource, verb: str) -> str:
     path = f"{path_of(resource)}/{resource.name.partition('/')[2]}"
     if verb == "get":
         return await asked.outcome("GET", path)

@@ -46,7 +46,7 @@ _TOO_MANY = (
 
 
 @dataclass(slots=True)
-class _State:
+class _CronState:
     """A CronJob in one sync: its Jobs, and the status that it will have."""
 
     cron_job: Object
@@ -85,7 +85,7 @@ class CronJobController(Component[Key]):
         cron_job = self.views["cronjobs"].get(*key)
         if cron_job is None:
             return
-        state = _State(cron_job, list(self.views["jobs"].by("controller", uid(cron_job))))
+        state = _CronState(cron_job, list(self.views["jobs"].by("controller", uid(cron_job))))
         self._look_at_jobs(state)
         if not deleting(cron_job) and not cron_job["spec"].get("suspend"):
             self._start(state)
@@ -95,7 +95,7 @@ class CronJobController(Component[Key]):
 
     # The Jobs that there are
 
-    def _look_at_jobs(self, state: _State) -> None:
+    def _look_at_jobs(self, state: _CronState) -> None:
         for job in state.jobs:
             if state.lists(uid(job)) and _end(job):
                 state.drop(uid(job))
@@ -115,7 +115,7 @@ class CronJobController(Component[Key]):
             self.event(state.cron_job, "Normal", "MissingJob", text)
             state.drop(each["uid"])
 
-    def _clean_up(self, state: _State) -> None:
+    def _clean_up(self, state: _CronState) -> None:
         """Delete the oldest of the Jobs that have ended, beyond the limits of the history."""
         spec = state.cron_job["spec"]
         limits = {
@@ -129,7 +129,7 @@ class CronJobController(Component[Key]):
                 for job in ended[: len(ended) - limit]:
                     self._delete(state, job)
 
-    def _delete(self, state: _State, job: Object) -> None:
+    def _delete(self, state: _CronState, job: Object) -> None:
         with suppress(NotFound):
             options = DeleteOptions(uid(job), propagation="Background")
             self.api.delete("jobs", *key_of(job), options)
@@ -139,7 +139,7 @@ class CronJobController(Component[Key]):
 
     # The next Job
 
-    def _start(self, state: _State) -> None:
+    def _start(self, state: _CronState) -> None:
         cron_job, now = state.cron_job, self.context.clock.now()
         try:
             found = due(cron_job, now)
@@ -166,7 +166,7 @@ class CronJobController(Component[Key]):
         self.event(cron_job, "Warning", "MissSchedule", text)
         return True
 
-    def _run(self, state: _State, scheduled: datetime) -> None:
+    def _run(self, state: _CronState, scheduled: datetime) -> None:
         cron_job = state.cron_job
         policy = cron_job["spec"].get("concurrencyPolicy")
         if policy == "Forbid" and state.active:

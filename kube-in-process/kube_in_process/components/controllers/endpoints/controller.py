@@ -19,7 +19,7 @@ from kube_in_process.components.controllers.endpoints.serving import (
     servers,
 )
 from kube_in_process.components.controllers.endpoints.slices import (
-    Plan,
+    SlicePlan,
     endpoints_by_ports,
     plan,
     subset_endpoints,
@@ -132,7 +132,7 @@ class SliceWriter(Component[Key]):
         found = self.views["endpointslices"].by("service", "/".join(key))
         return [each for each in found if labels(each).get(MANAGED_BY) == self.manager_label]
 
-    def _carry_out(self, made: Plan, owner: Object, given: dict[str, str], since: str) -> None:
+    def _carry_out(self, made: SlicePlan, owner: Object, given: dict[str, str], since: str) -> None:
         wanted = {**given, SERVICE_NAME: name(owner), MANAGED_BY: self.manager_label}
         annotations = {TRIGGER: since} if since else {}
         for content in made.create:

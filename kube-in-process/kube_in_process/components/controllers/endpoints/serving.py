@@ -29,7 +29,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServingPod:
     """A pod that may serve a Service."""
 
     pod: Object
@@ -64,11 +64,11 @@ def address(pod: Object) -> str:
     return found
 
 
-def servers(service: Object, pods: Iterable[Object]) -> list[Server]:
+def servers(service: Object, pods: Iterable[Object]) -> list[ServingPod]:
     """The pods that have an address and have not ended, in the order of their addresses."""
     everyone = bool(service["spec"].get("publishNotReadyAddresses"))
     found = [
-        Server(
+        ServingPod(
             pod,
             _ports(service, pod),
             everyone or (ready(pod) and not deleting(pod)),
@@ -114,7 +114,7 @@ def reference(pod: Object) -> Object:
     return {"kind": "Pod", "namespace": namespace(pod), "name": name(pod), "uid": uid(pod)}
 
 
-def changed_at(service: Object, found: Iterable[Server]) -> str:
+def changed_at(service: Object, found: Iterable[ServingPod]) -> str:
     """When the last change was made that the endpoints show."""
     times = [service["metadata"]["creationTimestamp"]]
     for each in found:
@@ -127,7 +127,7 @@ def changed_at(service: Object, found: Iterable[Server]) -> str:
     return str(max(times))
 
 
-def endpoint_subsets(service: Object, found: Iterable[Server]) -> list[Object]:
+def endpoint_subsets(service: Object, found: Iterable[ServingPod]) -> list[Object]:
     """The subsets of an Endpoints object: addresses by their ports."""
     everyone = service["spec"].get("publishNotReadyAddresses")
     by_ports: dict[tuple[Port, ...], dict[str, list[Object]]] = {}
@@ -148,7 +148,7 @@ def endpoint_subsets(service: Object, found: Iterable[Server]) -> list[Object]:
     return subsets
 
 
-def _address(server: Server) -> Object:
+def _address(server: ServingPod) -> Object:
     shown: Object = {"ip": address(server.pod)}
     if server.hostname:
         shown["hostname"] = server.hostname

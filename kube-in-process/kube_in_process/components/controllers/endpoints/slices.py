@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kube_in_process.components.controllers.endpoints.serving import (
     Port,
-    Server,
+    ServingPod,
     address,
     is_headless,
     reference,
@@ -29,7 +29,7 @@ Ports = tuple[Port, ...]
 
 
 @dataclass(slots=True)
-class Plan:
+class SlicePlan:
     """What to write: slices to create and to change with their content, and slices to delete."""
 
     create: list[Object] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Plan:
 
 
 def endpoints_by_ports(
-    service: Object, found: Iterable[Server], zones: Mapping[str, str]
+    service: Object, found: Iterable[ServingPod], zones: Mapping[str, str]
 ) -> dict[Ports, Endpoints]:
     """The endpoints of a Service; ``zones`` are those of the nodes."""
     by_ports: dict[Ports, Endpoints] = {}
@@ -48,7 +48,7 @@ def endpoints_by_ports(
     return by_ports
 
 
-def _endpoint(server: Server, zones: Mapping[str, str]) -> Object:
+def _endpoint(server: ServingPod, zones: Mapping[str, str]) -> Object:
     pod = server.pod
     conditions = {
         "ready": server.is_ready,
@@ -88,10 +88,10 @@ def _by_hand(given: Object, *, is_ready: bool) -> Object:
     return shown | {key: given[key] for key in keys if given.get(key)}
 
 
-def plan(existing: Iterable[Object], wanted: Mapping[Ports, Endpoints]) -> Plan:
+def plan(existing: Iterable[Object], wanted: Mapping[Ports, Endpoints]) -> SlicePlan:
     """Spread endpoints over slices, with as few changes of the existing ones as possible."""
     left = [each for each in existing if not deleting(each)]
-    result = Plan()
+    result = SlicePlan()
     filled = {ports: endpoints for ports, endpoints in wanted.items() if endpoints}
     for ports, endpoints in filled.items():
         mine = [each for each in left if _ports_of(each) == ports]
@@ -105,7 +105,7 @@ def plan(existing: Iterable[Object], wanted: Mapping[Ports, Endpoints]) -> Plan:
     return result
 
 
-def _spread(result: Plan, mine: list[Object], ports: Ports, endpoints: Endpoints) -> None:
+def _spread(result: SlicePlan, mine: list[Object], ports: Ports, endpoints: Endpoints) -> None:
     """Keep endpoints where they are, fill the gaps with new ones, and make slices for the rest."""
     waiting = {each["addresses"][0]: each for each in endpoints}
     kept: list[tuple[Object, Endpoints]] = []
@@ -125,7 +125,7 @@ def _spread(result: Plan, mine: list[Object], ports: Ports, endpoints: Endpoints
         result.create.append(_content(ports, rest[start : start + MOST]))
 
 
-def _reuse(result: Plan) -> None:
+def _reuse(result: SlicePlan) -> None:
     """Write new content into slices that would be deleted."""
     while result.create and result.delete:
         result.update.append((result.delete.pop(0), result.create.pop(0)))
