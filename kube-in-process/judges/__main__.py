@@ -9,6 +9,7 @@ from importlib import import_module
 
 PROGRAMS = {
     "conformance": ("conformance.lab", "replay recordings of real servers on kube-in-process"),
+    "kubectl-record": ("differential.kubectl.record", "record what kubectl asks a real server"),
     "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
     "refusals-record": ("conformance.refusals.record", "record how bodies are refused"),
     "differential": ("differential.lab", "compare kube-in-process with real servers"),

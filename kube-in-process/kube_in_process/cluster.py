@@ -8,23 +8,43 @@ from random import Random
 from typing import Any
 
 from kube_in_process.api_server import handler_of
+from kube_in_process.components import own_service
+from kube_in_process.components.controllers.account_tokens import TokenController
 from kube_in_process.components.controllers.claims import ClaimController
+from kube_in_process.components.controllers.cronjobs.controller import CronJobController
 from kube_in_process.components.controllers.daemonsets.controller import DaemonSetController
 from kube_in_process.components.controllers.deployments.controller import DeploymentController
 from kube_in_process.components.controllers.device_taints import DeviceTaintController
 from kube_in_process.components.controllers.disruption import DisruptionController
+from kube_in_process.components.controllers.endpoints.controller import (
+    EndpointsController,
+    EndpointSliceController,
+    MirroringController,
+)
 from kube_in_process.components.controllers.garbage import GarbageCollector
 from kube_in_process.components.controllers.jobs.controller import JobController
 from kube_in_process.components.controllers.namespaces import NamespaceController
 from kube_in_process.components.controllers.podgroups import PodGroupController
-from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.replicasets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.controllers.volumes.binder import VolumeBinder
+from kube_in_process.components.controllers.volumes.protection import (
+    ClaimProtection,
+    EphemeralVolumes,
+    VolumeProtection,
+)
+from kube_in_process.components.controllers.volumes.provisioner import VolumeProvisioner
 from kube_in_process.components.drivers.driver import Driver, Drivers
 from kube_in_process.components.kubelet.kubelet import Kubelet
 from kube_in_process.components.kubelet.nodes import NodeController
 from kube_in_process.components.recorder import EventRecorder
 from kube_in_process.components.scheduler.scheduler import Scheduler
+from kube_in_process.components.volumes import PROVISIONER
+from kube_in_process.kinds.volume_admission import DEFAULT_CLASS
 from kube_in_process.objects import Object
 from kube_in_process.options import ClusterOptions, Features
 from kube_in_process.runtime.component import Component, Context, Pauses
@@ -93,6 +113,17 @@ class Cluster:
                 StatefulSetController(self._context),
                 DaemonSetController(self._context),
                 JobController(self._context),
+                CronJobController(self._context),
+                ReplicationControllerController(self._context),
+                EndpointsController(self._context),
+                EndpointSliceController(self._context),
+                MirroringController(self._context),
+                VolumeBinder(self._context),
+                VolumeProvisioner(self._context),
+                ClaimProtection(self._context),
+                VolumeProtection(self._context),
+                EphemeralVolumes(self._context),
+                TokenController(self._context),
                 self.scheduler,
                 self.claims,
                 self.kubelet,
@@ -133,6 +164,9 @@ class Cluster:
         for priority_class in _PRIORITY_CLASSES:
             if self.admin.find("priorityclasses", "", priority_class["metadata"]["name"]) is None:
                 self.admin.create("priorityclasses", priority_class)
+        own_service.make(self.admin)
+        if self.options.default_storage_class:
+            self._make_storage_class()
         for component in self._components.values():
             component.start()
         for name in self._components:
@@ -164,6 +198,12 @@ class Cluster:
 
     def _run(self, name: str) -> None:
         self._tasks[name] = asyncio.create_task(self._components[name].run(), name=name)
+
+    def _make_storage_class(self) -> None:
+        metadata = {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}}
+        if self.admin.find("storageclasses", "", "standard") is None:
+            body = {"metadata": metadata, "provisioner": PROVISIONER}
+            self.admin.create("storageclasses", body)
 
     def _make_namespace(self, name: str) -> None:
         self.admin.create("namespaces", {"metadata": {"name": name}})

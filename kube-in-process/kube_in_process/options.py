@@ -164,6 +164,9 @@ class ClusterOptions:
     heartbeats: Heartbeats | None = None
     """Whether nodes have Leases and report their status, and how often. Off by default, because a
     virtual hour has thousands of them."""
+    default_storage_class: bool = False
+    """Whether there is a StorageClass ``standard``, for claims that name none. Its volumes are made
+    at once. A cluster without one leaves such claims unbound, as a plain real one does."""
     history_limit: int | None = None
     """The number of revisions to keep; None keeps all."""
     seed: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from kube_in_process.http import answers, dispatch
 from kube_in_process.http.documents.lookup import Documents, version_info
 from kube_in_process.http.exchange import Exchange
 from kube_in_process.http.metrics import METRICS_PATH, RequestMetrics, gates_of
+from kube_in_process.http.protobuf import MEDIA_TYPE
 from kube_in_process.http.routing import Route, route
 from kube_in_process.http.tables.shapes import Tables
 from kube_in_process.kinds.authorization import Attributes
@@ -54,7 +56,7 @@ class Handler:
         try:
             response = await self._serve(actor, request, found)
         except StatusError as error:
-            response = answers.refuse(error.worded_for(self.api.features.version))
+            response = answers.refuse(self._worded(error, request))
         if found is not None:
             self.metrics.note(request.method, found, response.status)
         return response
@@ -74,8 +76,15 @@ class Handler:
         try:
             return await self._with_faults(exchange)
         except StatusError as error:
-            worded = error.worded_for(self.api.features.version)
-            return answers.refuse(worded, exchange.warnings)
+            return answers.refuse(self._worded(error, request), exchange.warnings)
+
+    def _worded(self, error: StatusError, request: Request) -> StatusError:
+        """An error with the text of the server's version. A client that asks for protobuf is not
+        told that it is available, as a real server would tell it."""
+        error.worded_for(self.api.features.version)
+        if error.code == 406 and MEDIA_TYPE in request.headers.get("accept", ""):
+            error.message = re.sub(rf", {re.escape(MEDIA_TYPE)}(;stream=watch)?", "", error.message)
+        return error
 
     def _document(self, actor: Actor, request: Request) -> HttpResponse:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))

@@ -115,6 +115,15 @@ class ApiFor:
             "create", target, lambda: self.api.post(self.actor, target, body, _INTERNAL)
         )
 
+    def token(self, ns: str, account: str, seconds: int) -> str:
+        """POST serviceaccounts/NAME/token: a new token of a ServiceAccount."""
+        target = Target(self.api.kinds.named("serviceaccounts"), ns, account, "token")
+        body = {"spec": {"audiences": [], "expirationSeconds": seconds}}
+        answer = self._call(
+            "create", target, lambda: self.api.post(self.actor, target, body, _INTERNAL)
+        )
+        return str(answer["status"]["token"])
+
     def _call(self, verb: str, target: Target, serve: Callable[[], T]) -> T:
         fault = None if self._fault is None else self._fault(self._point(verb, target))
         if fault is None:

@@ -95,7 +95,9 @@ def _scale_of(paths: ScalePaths, obj: Object) -> Object:
 
 def _selector(paths: ScalePaths, obj: Object) -> Any:
     if paths is _WORKLOADS:
-        return selector_text(obj["spec"].get("selector") or {})
+        selector = obj["spec"].get("selector") or {}
+        plain = obj["kind"] == "ReplicationController"
+        return selector_text({"matchLabels": selector} if plain else selector)
     found = jsonpath.find(paths.selector, obj) if paths.selector else []
     return found[0] if found else None
 
