@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from kube_in_process.kinds.strategy import Strategies, Strategy
 from kube_in_process.kinds.validation import workloads
+from kube_in_process.kinds.validation.admission_policies import (
+    MutatingPolicyStrategy,
+    PolicyBindingStrategy,
+    ValidatingPolicyStrategy,
+)
 from kube_in_process.kinds.validation.claims import ClaimStrategy, ClaimTemplateStrategy
 from kube_in_process.kinds.validation.coordination import LeaseStrategy
 from kube_in_process.kinds.validation.core import (
@@ -23,7 +28,9 @@ from kube_in_process.kinds.validation.namespaces import NamespaceStrategy
 from kube_in_process.kinds.validation.pods import PodStrategy
 from kube_in_process.kinds.validation.policy import BudgetStrategy
 from kube_in_process.kinds.validation.rbac import BindingStrategy, RuledStrategy
+from kube_in_process.kinds.validation.webhooks import WebhookStrategy
 
+_ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
 _BUILTIN: dict[tuple[str, str], Strategy] = {
@@ -50,6 +57,12 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): ClaimTemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicies"): MutatingPolicyStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicybindings"): PolicyBindingStrategy(actions=False),
+    (_ADMISSION, "mutatingwebhookconfigurations"): WebhookStrategy(mutating=True),
+    (_ADMISSION, "validatingadmissionpolicies"): ValidatingPolicyStrategy(),
+    (_ADMISSION, "validatingadmissionpolicybindings"): PolicyBindingStrategy(actions=True),
+    (_ADMISSION, "validatingwebhookconfigurations"): WebhookStrategy(mutating=False),
     (NEW_GROUP, "events"): EventStrategy(old_api=False),
     (_RBAC, "clusterrolebindings"): BindingStrategy(),
     (_RBAC, "clusterroles"): RuledStrategy(),
