@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -65,14 +66,15 @@ class Cluster:
         self.options = options
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
-        self.api = Api(self.store, clock, options.features(), Random(options.seed))
+        features = replace(options.features(), service_accounts=options.service_accounts)
+        self.api = Api(self.store, clock, features, Random(options.seed))
         self.handler = handler_of(self.api, options.authorization)
         self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
         self._feed = Feed(self.store)
         self._context = Context(
             api=self.api,
             options=options,
-            features=options.features(),
+            features=features,
             clock=clock,
             feed=self._feed,
             views=self._feed.views(),
@@ -202,6 +204,7 @@ class Cluster:
 
     def switch(self, features: Features) -> None:
         """Change feature gates at run time, for all components."""
+        features = replace(features, service_accounts=self.options.service_accounts)
         self._context.features = features
         self.api.switch(features)
         self.scheduler.retry_waiting()

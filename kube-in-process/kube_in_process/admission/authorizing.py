@@ -5,7 +5,7 @@ A check in the making is a map, as the CEL library knows no other objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -80,7 +80,7 @@ def _optional(value: Any, key: Any) -> Object:
     return {}
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "group": lambda check, group: {**check, "group": group},
     "resource": lambda check, plural: {**check, "resource": plural},
     "subresource": lambda check, name: {**check, "subresource": name},

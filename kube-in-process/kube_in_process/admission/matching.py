@@ -50,6 +50,7 @@ def matched_version(
 
 def _version(rules: Sequence[Object], request: AdmissionRequest, equivalent: bool) -> str | None:
     others = [each for each in request.kind.versions if each != request.version]
+    version: str
     for version in (request.version, *(others if equivalent else ())):
         if any(_covers(rule, request, version) for rule in rules):
             return version

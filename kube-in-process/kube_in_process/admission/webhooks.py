@@ -46,7 +46,8 @@ class Hook:
     @property
     def reviewed_as(self) -> str:
         """The version of the AdmissionReview."""
-        return next(each for each in self.spec["admissionReviewVersions"] if each in _VERSIONS)
+        given: list[str] = self.spec["admissionReviewVersions"]
+        return next(each for each in given if each in _VERSIONS)
 
     def failed(self, why: str) -> StatusError | None:
         """The refusal of a request whose webhook failed; None if that is ignored."""

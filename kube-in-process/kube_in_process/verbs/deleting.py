@@ -225,8 +225,8 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
     check_options(removal.options)
     body = list_objects(removal.state, removal.target, options)
     _warn(removal)
-    options = replace(removal.options, warnings=[])
-    quiet = replace(removal, options=options, named=False, admission=False)
+    silent = replace(removal.options, warnings=[])
+    quiet = replace(removal, options=silent, named=False, admission=False)
     refused: list[StatusError] = []
     for each in _admitted(replace(quiet, admission=True), body["items"], refused):
         delete(replace(quiet, target=each))

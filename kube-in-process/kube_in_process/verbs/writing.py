@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from kube_in_process import errors
+from kube_in_process.admission.service_accounts import give_account
 from kube_in_process.kinds import metadata
 from kube_in_process.managed_fields.apply import ApplyRequest
 from kube_in_process.managed_fields.managers import FieldWrite, has_two_orders
@@ -77,6 +78,9 @@ def _insert(write: Write, obj: Object) -> Object:
 
 def _admitted(write: Write, obj: Object) -> Object:
     """A new object as admission changes it. The rules of its kind see each change."""
+    state = write.state
+    if write.target.kind.resource == "pods" and state.features.service_accounts:
+        give_account(obj, state.store, state.rng)
     write.strategy.admit(obj, write.context)
     changed = admitting.mutated(write, obj)
     if changed is not obj:

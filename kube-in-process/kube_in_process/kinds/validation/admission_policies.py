@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from types import MappingProxyType
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError, invalid_text, invalid_value, not_supported, required
@@ -110,7 +110,7 @@ def _named(spec: Object) -> list[str]:
 
 
 class ValidatingPolicyStrategy(PolicyStrategy):
-    initial_status: ClassVar[Mapping[str, object]] = {}
+    initial_status: Mapping[str, object] | None = MappingProxyType({})
 
     def _own_errors(self, spec: Object, known: Sequence[str]) -> Iterator[FieldError]:
         validations = spec.get("validations") or []
