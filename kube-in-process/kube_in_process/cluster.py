@@ -69,7 +69,9 @@ class Cluster:
         features = replace(options.features(), service_accounts=options.service_accounts)
         self.api = Api(self.store, clock, features, Random(options.seed))
         self.handler = handler_of(self.api, options.authorization)
-        self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
+        administrator = Actor("kubernetes-admin", (MASTERS,), "embedded")
+        # whoever calls it cannot wait for webhooks
+        self.admin = ApiFor(self.api, administrator, webhooks=False)
         self._feed = Feed(self.store)
         self._context = Context(
             api=self.api,

@@ -52,8 +52,12 @@ class CallsWanted(Exception):
 
 @dataclass(slots=True)
 class Replies:
-    """The answers that came for a write, or for the writes of a component."""
+    """The answers that came for a write, or for the writes of a component. ``none_asked``: no
+    webhook is called for them, as nobody could wait for it."""
 
+    none_asked: bool = False
+    token_volume: str = ""
+    """The name of the volume with a pod's token: a write that begins once more keeps it."""
     _kept: dict[str, Reply] = field(default_factory=dict)
     _about: dict[str, list[Reply]] = field(default_factory=dict)
 
@@ -66,6 +70,7 @@ class Replies:
 
     def forget(self) -> None:
         """Called when a write has ended: another one with the same content asks again."""
+        self.token_volume = ""
         self._kept.clear()
         self._about.clear()
 

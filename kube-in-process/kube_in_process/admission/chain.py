@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from kube_in_process.admission import mutating, validating, webhooks
@@ -44,7 +44,7 @@ class Admission:
             request = step(request)
             if _may_repeat(policy):
                 again.append((step, request))
-        for hook in webhooks.hooks(self._server, webhooks.MUTATING, request):
+        for hook in self._mutating_hooks(request, replies):
             step = partial(self._hooked, hook, replies=replies, warnings=warnings)
             request = step(request)
             if hook.spec.get("reinvocationPolicy") == "IfNeeded":
@@ -53,6 +53,11 @@ class Admission:
             if request.obj != after.obj:
                 request = step(request)
         return request
+
+    def _mutating_hooks(self, request: AdmissionRequest, replies: Replies) -> Iterable[Hook]:
+        if replies.none_asked:
+            return ()
+        return webhooks.hooks(self._server, webhooks.MUTATING, request)
 
     def _hooked(
         self, hook: Hook, request: AdmissionRequest, replies: Replies, warnings: list[str]
@@ -66,8 +71,10 @@ class Admission:
             StatusError: a refusal.
             CallsWanted: answers of webhooks are missing.
         """
-        if not unguarded(request):
-            validating.validate(self._server, request, warnings)
+        if unguarded(request):
+            return
+        validating.validate(self._server, request, warnings)
+        if not replies.none_asked:
             webhooks.validate(self._server, request, replies, warnings)
 
 

@@ -110,16 +110,15 @@ def _without_variable(text: str, failed: Mapping[str, str]) -> str:
 def names_of(
     server: Server,
     request: AdmissionRequest,
-    version: str,
     params: Object | None = None,
     variables: Sequence[Object] = (),
 ) -> Names:
-    """The names of a request whose objects are shown in ``version``."""
+    """What the expressions about a request see."""
     namespace = namespace_of(server, request)
     values = {
         "object": request.obj,
         "oldObject": request.old,
-        "request": request.document(version),
+        "request": request.document(),
         "params": params,
         "namespaceObject": None if namespace is None else _shown(namespace),
         "authorizer": root(request),

@@ -70,7 +70,7 @@ def _changed(server: Server, each: Applied, request: AdmissionRequest) -> Admiss
     if each.problem:
         raise _Unusable(each.problem)
     shown = in_version(server, request, each.version)
-    names = names_of(server, shown, each.version, each.params, each.spec.get("variables") or ())
+    names = names_of(server, shown, each.params, each.spec.get("variables") or ())
     if not conditions_hold(names, each.spec.get("matchConditions") or ()):
         return request
     for mutation in each.spec.get("mutations") or ():

@@ -43,12 +43,13 @@ class GroupVersionKind:
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
     """A write. ``shape`` is the kind of its object, which differs from that of the resource in
-    subresources such as ``scale``. The objects have the version of the request; ``obj`` is None in
-    a deletion, and ``old`` in a creation. ``options`` is a CreateOptions, UpdateOptions or
-    DeleteOptions."""
+    subresources such as ``scale``. The objects are shown in ``version``, which may differ from that
+    of the path, ``asked``. ``obj`` is None in a deletion, and ``old`` in a creation. ``options`` is
+    a CreateOptions, UpdateOptions or DeleteOptions."""
 
     kind: Kind
     version: str
+    asked: str
     subresource: str
     shape: GroupVersionKind
     namespace: str
@@ -75,18 +76,18 @@ class AdmissionRequest:
     def with_object(self, obj: Object) -> AdmissionRequest:
         return replace(self, obj=obj)
 
-    def document(self, version: str) -> Object:
-        """The AdmissionRequest without uid and objects, for a rule that names ``version``."""
+    def document(self) -> Object:
+        """The AdmissionRequest without uid and objects."""
         shape, kind = self.shape, self.kind
-        own = (shape.group, shape.kind) == (kind.group, kind.kind)
-        asked = {"group": shape.group, "version": shape.version, "kind": shape.kind}
+        shown = {"group": shape.group, "version": shape.version, "kind": shape.kind}
         resource = {"group": kind.group, "version": self.version, "resource": kind.plural}
+        own = (shape.group, shape.kind) == (kind.group, kind.kind)
         found: Object = {
-            "kind": {**asked, "version": version} if own else asked,
-            "resource": {**resource, "version": version},
+            "kind": shown,
+            "resource": resource,
             "subResource": self.subresource,
-            "requestKind": asked,
-            "requestResource": resource,
+            "requestKind": {**shown, "version": self.asked} if own else shown,
+            "requestResource": {**resource, "version": self.asked},
             "requestSubResource": self.subresource,
             "name": self.name,
             "namespace": self.namespace,

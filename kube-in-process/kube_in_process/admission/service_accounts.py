@@ -12,6 +12,7 @@ from kube_in_process.errors import Subject, forbidden
 from kube_in_process.kinds.metadata import generated_name
 from kube_in_process.objects import Object
 from kube_in_process.storage.store import Address, Store
+from kube_in_process.webhook_calls import Replies
 
 _MIRROR = "kubernetes.io/config.mirror"
 _VOLUME = "kube-api-access-"
@@ -19,7 +20,7 @@ _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _DEFAULT = "default"
 
 
-def give_account(pod: Object, store: Store, rng: Random) -> None:
+def give_account(pod: Object, store: Store, rng: Random, replies: Replies) -> None:
     """Give a new pod its account, what the account has for it, and a volume with a token.
 
     Raises:
@@ -42,7 +43,8 @@ def give_account(pod: Object, store: Store, rng: Random) -> None:
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
     if _mounts(spec, account):
-        _mount(spec, rng)
+        replies.token_volume = replies.token_volume or generated_name(_VOLUME, rng)
+        _mount(spec, replies.token_volume)
 
 
 def _mounts(spec: Object, account: Object) -> bool:
@@ -53,8 +55,9 @@ def _mounts(spec: Object, account: Object) -> bool:
     return wanted is None or bool(wanted)
 
 
-def _mount(spec: Object, rng: Random) -> None:
-    """Mount the volume with the token in each container that has nothing at its place."""
+def _mount(spec: Object, made: str) -> None:
+    """Mount the volume with the token in each container that has nothing at its place. ``made`` is
+    the name of that volume if the pod has none."""
     volumes = spec.get("volumes") or []
     names = [each["name"] for each in volumes if str(each.get("name")).startswith(_VOLUME)]
     bare = [
@@ -65,7 +68,7 @@ def _mount(spec: Object, rng: Random) -> None:
     ]
     if not bare:
         return
-    name = names[0] if names else generated_name(_VOLUME, rng)
+    name = names[0] if names else made
     for container in bare:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]

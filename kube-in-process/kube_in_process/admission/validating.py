@@ -64,7 +64,7 @@ def _refusals(server: Server, each: Applied, request: AdmissionRequest) -> Itera
         yield from () if each.ignores_failures else (_Refusal(each.problem),)
         return
     shown = in_version(server, request, each.version)
-    names = names_of(server, shown, each.version, each.params, each.spec.get("variables") or ())
+    names = names_of(server, shown, each.params, each.spec.get("variables") or ())
     try:
         if not conditions_hold(names, each.spec.get("matchConditions") or ()):
             return

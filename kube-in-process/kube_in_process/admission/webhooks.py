@@ -76,7 +76,7 @@ def _is_wanted(server: Server, hook: Hook, request: AdmissionRequest) -> bool:
     conditions = hook.spec.get("matchConditions") or ()
     if not conditions:
         return True
-    names = names_of(server, in_version(server, request, hook.version), hook.version)
+    names = names_of(server, in_version(server, request, hook.version))
     try:
         return conditions_hold(names, conditions)
     except Failed as error:
@@ -142,9 +142,7 @@ def mutate(
 
 def _call(server: Server, hook: Hook, request: AdmissionRequest) -> Call:
     shown = in_version(server, request, hook.version)
-    asked = {**shown.document(hook.version), "object": shown.obj, "oldObject": shown.old}
-    for key in ("requestKind", "requestResource"):
-        asked[key] = request.document(request.version)[key]
+    asked = {**shown.document(), "object": shown.obj, "oldObject": shown.old}
     uid, version = new_uid(server.rng), hook.reviewed_as
     review = {
         "kind": _REVIEW,

@@ -44,14 +44,17 @@ class ApiFor:
     """The verbs for one user. A plural that two groups share is given as ``plural.group``.
 
     ``fault`` is called before every request. A delay or a hang counts as a connection that is lost
-    after the request was served.
+    after the request was served. ``webhooks``: whether they are called. A request waits for them
+    then (``Waits``).
     """
 
-    def __init__(self, api: Api, actor: Actor, fault: FaultHook | None = None) -> None:
+    def __init__(
+        self, api: Api, actor: Actor, fault: FaultHook | None = None, *, webhooks: bool = True
+    ) -> None:
         self.api = api
         self.actor = actor
         self._fault = fault
-        self._replies = Replies()
+        self._replies = Replies(none_asked=not webhooks)
         self._options = WriteOptions(internal=True, replies=self._replies)
 
     def get(self, plural: str, ns: str, name: str) -> Object:

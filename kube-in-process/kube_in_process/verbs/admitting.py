@@ -36,7 +36,7 @@ def mutated(write: Write, obj: Object, old: Object | None = None) -> Object:
         StatusError: a refusal.
         CallsWanted: answers of webhooks are missing.
     """
-    if not asks(write):
+    if not asks(write) or _is_misnamed(write, obj):
         return obj
     request = _request(write, _shown(write, obj), old and _shown(write, old))
     options = write.options
@@ -45,10 +45,18 @@ def mutated(write: Write, obj: Object, old: Object | None = None) -> Object:
         return obj
     target = write.target
     made = write.strategy.inward(changed.obj, target.kind, target.version_or_default)
-    if not target.kind.custom:
-        made |= {"kind": target.kind.kind, "apiVersion": target.kind.api_version()}
+    made |= {"kind": target.kind.kind, "apiVersion": target.kind.api_version()}
     write.strategy.default(made, write.state.features)
     return made
+
+
+def _is_misnamed(write: Write, obj: Object) -> bool:
+    """Whether an object of a custom kind names another kind or version, which is refused later."""
+    kind = write.target.kind
+    return kind.custom and (obj.get("apiVersion"), obj.get("kind")) != (
+        kind.api_version(),
+        kind.kind,
+    )
 
 
 def check(write: Write, obj: Object, old: Object | None = None) -> None:
@@ -103,6 +111,7 @@ def _request(write: Write, obj: Object, old: Object | None) -> AdmissionRequest:
     return AdmissionRequest(
         kind=kind,
         version=version,
+        asked=version,
         subresource=target.subresource,
         shape=_SHAPES.get(target.subresource) or GroupVersionKind(kind.group, version, kind.kind),
         namespace=_namespace(target, name),
@@ -142,6 +151,7 @@ def check_deletion(
     request = AdmissionRequest(
         kind=kind,
         version=version,
+        asked=version,
         subresource="",
         shape=GroupVersionKind(kind.group, version, kind.kind),
         namespace=_namespace(target, target.name),

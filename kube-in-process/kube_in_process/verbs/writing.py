@@ -80,7 +80,7 @@ def _admitted(write: Write, obj: Object) -> Object:
     """A new object as admission changes it. The rules of its kind see each change."""
     state = write.state
     if write.target.kind.resource == "pods" and state.features.service_accounts:
-        give_account(obj, state.store, state.rng)
+        give_account(obj, state.store, state.rng, write.options.replies)
     write.strategy.admit(obj, write.context)
     changed = admitting.mutated(write, obj)
     if changed is not obj:
