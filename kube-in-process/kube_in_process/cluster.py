@@ -27,7 +27,7 @@ from kube_in_process.components.kubelet.nodes import NodeController
 from kube_in_process.components.recorder import EventRecorder
 from kube_in_process.components.scheduler.scheduler import Scheduler
 from kube_in_process.objects import Object
-from kube_in_process.options import ClusterOptions, Features
+from kube_in_process.options import Authorization, ClusterOptions, Features
 from kube_in_process.runtime.component import Component, Context, Pauses
 from kube_in_process.runtime.local import ApiFor, FaultHook
 from kube_in_process.runtime.views import Feed
@@ -66,7 +66,7 @@ class Cluster:
         self.options = options
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
-        features = replace(options.features(), service_accounts=options.service_accounts)
+        features = self._with_accounts(options.features())
         self.api = Api(self.store, clock, features, Random(options.seed))
         self.handler = handler_of(self.api, options.authorization)
         administrator = Actor("kubernetes-admin", (MASTERS,), "embedded")
@@ -112,6 +112,12 @@ class Cluster:
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._paused: dict[str, None] = {}
+
+    def _with_accounts(self, features: Features) -> Features:
+        wanted = self.options.service_accounts
+        if wanted is None:
+            wanted = self.options.authorization is Authorization.RBAC
+        return replace(features, service_accounts=wanted)
 
     @property
     def features(self) -> Features:
@@ -206,7 +212,7 @@ class Cluster:
 
     def switch(self, features: Features) -> None:
         """Change feature gates at run time, for all components."""
-        features = replace(features, service_accounts=self.options.service_accounts)
+        features = self._with_accounts(features)
         self._context.features = features
         self.api.switch(features)
         self.scheduler.retry_waiting()

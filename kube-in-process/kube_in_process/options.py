@@ -160,9 +160,10 @@ class ClusterOptions:
     alphas: bool = False
     """Whether the emulated alphas of 1.37 are on: CompositePodGroup (with POD_GROUPS),
     EvictionRequest, and Recreate of StatefulSets."""
-    service_accounts: bool = True
+    service_accounts: bool | None = None
     """Whether pods of a whole cluster have an account, which must exist, and a volume with its
-    token. An API server without controllers does without, as envtest does."""
+    token. None: where requests are authorized. An API server without controllers does without, as
+    envtest does."""
     added_field: str = ""
     """The name of a text field that every built-in struct has besides those of the release."""
     kcm_deallocates_empty_lists: bool = False

@@ -114,7 +114,7 @@ async def test_the_labels_of_a_namespace_choose_its_objects() -> None:
     assert statuses == [422, 422, 201, 201, 422]
 
 
-THING = {
+THING: Json = {
     "metadata": {"name": "things.example.com"},
     "spec": {
         "group": "example.com",
@@ -239,7 +239,8 @@ async def test_an_expression_with_more_than_is_served_is_refused(
 
 async def test_a_conversion_webhook_is_refused_as_nothing_is_stored_in_two_versions() -> None:
     conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
-    body = {**THING, "spec": {**THING["spec"], "conversion": conversion}}
+    spec: Json = {**THING["spec"], "conversion": conversion}
+    body = {**THING, "spec": spec}
     answer = await server().send("POST", DEFINITIONS, body)
     assert answer.status == 422
     assert answer.body["details"]["causes"] == [

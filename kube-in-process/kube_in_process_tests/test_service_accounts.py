@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kube_in_process.errors import StatusError
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import Authorization, ClusterOptions
 
 from kube_in_process_tests.worlds import World
 
@@ -14,7 +14,7 @@ TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 Json = dict[str, Any]
 
 
-@pytest.mark.kube_cluster(ClusterOptions(nodes=1))
+@pytest.mark.kube_cluster(ClusterOptions(nodes=1, service_accounts=True))
 async def test_a_pod_has_the_default_account_and_its_token(world: World) -> None:
     pod = world.pod("p", initContainers=[{"name": "i", "image": "i"}])
     spec = pod["spec"]
@@ -33,7 +33,7 @@ async def test_a_pod_has_the_default_account_and_its_token(world: World) -> None
     assert world.get("pods", "p")["status"]["phase"] == "Running"
 
 
-@pytest.mark.kube_cluster(ClusterOptions(nodes=0))
+@pytest.mark.kube_cluster(ClusterOptions(nodes=0, authorization=Authorization.RBAC))
 async def test_an_account_must_exist_and_gives_what_it_has(world: World) -> None:
     with pytest.raises(StatusError) as refused:
         world.pod("p", serviceAccountName="robot")
@@ -54,6 +54,6 @@ async def test_an_account_must_exist_and_gives_what_it_has(world: World) -> None
     assert len(asks["spec"]["volumes"]) == 1
 
 
-@pytest.mark.kube_cluster(ClusterOptions(nodes=0, service_accounts=False))
-async def test_a_cluster_can_do_without(world: World) -> None:
+@pytest.mark.kube_cluster(ClusterOptions(nodes=0))
+async def test_a_cluster_that_authorizes_nothing_does_without(world: World) -> None:
     assert "serviceAccountName" not in world.pod("p")["spec"]

@@ -48,7 +48,6 @@ def options(trace: Trace, **more: Any) -> ClusterOptions:
         kubernetes_version=trace.version,
         devices_per_node=0,
         timings=timings,
-        service_accounts=False,
         **more,
     )
 

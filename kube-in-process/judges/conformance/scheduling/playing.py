@@ -28,9 +28,7 @@ def recorded(version: str) -> dict[str, Any]:
 
 async def play_embedded(case: Case, version: tuple[int, int], clock: Clock) -> dict[str, Any]:
     """Play a case on an embedded cluster without kubelets, on the virtual clock."""
-    options = ClusterOptions(
-        Preset.PLAIN, kubernetes_version=version, nodes=0, service_accounts=False
-    )
+    options = ClusterOptions(Preset.PLAIN, kubernetes_version=version, nodes=0)
     cluster = Cluster(options, clock)
     cluster.pause("kubelet")
     await cluster.start()

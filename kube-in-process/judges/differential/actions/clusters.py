@@ -542,7 +542,6 @@ async def embedded(
         nodes=0,
         devices_per_node=0,
         timings=TIMINGS,
-        service_accounts=False,
     )
     cluster = Cluster(options, LoopClock(EPOCH))
     cluster.pause("kubelet")
