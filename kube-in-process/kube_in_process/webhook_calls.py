@@ -20,7 +20,7 @@ _TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WebhookCall:
     """A POST to a webhook. ``key`` is its content without what differs from call to call, and
     ``about`` the webhook with the object that it is asked about."""
 
@@ -34,7 +34,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WebhookReply:
     """What came back: a body, or the text of what went wrong."""
 
     uid: str
@@ -45,7 +45,7 @@ class Reply:
 class CallsWanted(Exception):
     """A write cannot go on without the answers of webhooks."""
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[WebhookCall]) -> None:
         super().__init__(", ".join(call.url for call in calls))
         self.calls = tuple(calls)
 
@@ -58,10 +58,10 @@ class Replies:
     none_asked: bool = False
     token_volume: str = ""
     """The name of the volume with a pod's token: a write that begins once more keeps it."""
-    _kept: dict[str, Reply] = field(default_factory=dict)
-    _about: dict[str, list[Reply]] = field(default_factory=dict)
+    _kept: dict[str, WebhookReply] = field(default_factory=dict)
+    _about: dict[str, list[WebhookReply]] = field(default_factory=dict)
 
-    def to(self, call: Call) -> Reply | None:
+    def to(self, call: WebhookCall) -> WebhookReply | None:
         """The answer to a call; None if it was not made yet."""
         if call.key in self._kept:
             return self._kept[call.key]
@@ -82,9 +82,9 @@ class Replies:
             self._about.setdefault(call.about, []).append(reply)
 
 
-async def _answered(call: Call) -> Reply:
+async def _answered(call: WebhookCall) -> WebhookReply:
     if isinstance(asyncio.get_running_loop(), VirtualLoop):
-        return Reply(call.uid, problem="no webhook is called in virtual time")
+        return WebhookReply(call.uid, problem="no webhook is called in virtual time")
     # imported here: few clusters call a webhook
     import aiohttp
 
@@ -99,10 +99,10 @@ async def _answered(call: Call) -> Reply:
         ):
             body = await response.read()
             if response.status == 200:
-                return Reply(call.uid, body)
-            return Reply(call.uid, problem=_status_text(response.status, body))
+                return WebhookReply(call.uid, body)
+            return WebhookReply(call.uid, problem=_status_text(response.status, body))
     except (aiohttp.ClientError, TimeoutError, ssl.SSLError, OSError) as error:
-        return Reply(call.uid, problem=f'Post "{url}": {_text(error)}')
+        return WebhookReply(call.uid, problem=f'Post "{url}": {_text(error)}')
 
 
 _STATUS_TEXTS = {

@@ -8,7 +8,7 @@ from functools import partial
 from kube_in_process.admission import mutating, validating, webhooks
 from kube_in_process.admission.matching import unguarded
 from kube_in_process.admission.params import Applied
-from kube_in_process.admission.request import GROUP, AdmissionRequest, Server
+from kube_in_process.admission.request import GROUP, AdmissionRequest, AdmissionServer
 from kube_in_process.admission.webhooks import Hook
 from kube_in_process.webhook_calls import Replies
 
@@ -16,10 +16,10 @@ _Step = Callable[[AdmissionRequest], AdmissionRequest]
 _KINDS = (mutating.POLICIES, webhooks.MUTATING, validating.POLICIES, webhooks.VALIDATING)
 
 
-class Admission:
+class AdmissionChain:
     """Asks what is stored now; a real server takes some milliseconds to notice a change."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: AdmissionServer) -> None:
         self._server = server
 
     @property

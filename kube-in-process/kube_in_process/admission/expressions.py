@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kube_in_process.admission.authorizing import FUNCTIONS, asking, root
-from kube_in_process.admission.request import AdmissionRequest, Server, namespace_of
+from kube_in_process.admission.request import AdmissionRequest, AdmissionServer, namespace_of
 from kube_in_process.objects import Object
 from kube_in_process.text.cel import EvaluationError, Expression
 from kube_in_process.text.cel_source import readable
@@ -59,7 +59,7 @@ class Names:
 
     values: dict[str, Any]
     variables: Mapping[str, str]
-    server: Server
+    server: AdmissionServer
     request: AdmissionRequest
 
     def value(self, source: str) -> Any:
@@ -108,7 +108,7 @@ def _without_variable(text: str, failed: Mapping[str, str]) -> str:
 
 
 def names_of(
-    server: Server,
+    server: AdmissionServer,
     request: AdmissionRequest,
     params: Object | None = None,
     variables: Sequence[Object] = (),

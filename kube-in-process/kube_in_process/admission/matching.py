@@ -8,7 +8,7 @@ from typing import Any
 from kube_in_process.admission.request import (
     GROUP,
     AdmissionRequest,
-    Server,
+    AdmissionServer,
     namespace_of,
 )
 from kube_in_process.objects import Object
@@ -30,7 +30,7 @@ def unguarded(request: AdmissionRequest) -> bool:
 
 
 def matched_version(
-    server: Server, match: Mapping[str, Any], request: AdmissionRequest
+    server: AdmissionServer, match: Mapping[str, Any], request: AdmissionRequest
 ) -> str | None:
     """The version in which the objects are shown; None if ``match`` does not concern the request.
 
@@ -81,13 +81,15 @@ def _names(resource: str, request: AdmissionRequest) -> bool:
     )
 
 
-def _selected(server: Server, match: Mapping[str, Any], request: AdmissionRequest) -> bool:
+def _selected(server: AdmissionServer, match: Mapping[str, Any], request: AdmissionRequest) -> bool:
     return _in_namespaces(server, match.get("namespaceSelector"), request) and _is_chosen(
         match.get("objectSelector"), request
     )
 
 
-def _in_namespaces(server: Server, selector: Object | None, request: AdmissionRequest) -> bool:
+def _in_namespaces(
+    server: AdmissionServer, selector: Object | None, request: AdmissionRequest
+) -> bool:
     """Objects of the cluster are in every namespace; a namespace is selected by its own labels."""
     if not selector or not any(selector.values()):
         return True

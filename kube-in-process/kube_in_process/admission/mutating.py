@@ -9,7 +9,7 @@ from kube_in_process.admission.expressions import Failed, Names, conditions_hold
 from kube_in_process.admission.params import Applied, applied, name_of
 from kube_in_process.admission.request import (
     AdmissionRequest,
-    Server,
+    AdmissionServer,
     in_version,
     internal_error,
 )
@@ -25,7 +25,7 @@ POLICIES = "mutatingadmissionpolicies"
 _ATOMIC = "may not mutate atomic arrays, maps or structs"
 
 
-def mutate(server: Server, each: Applied, request: AdmissionRequest) -> AdmissionRequest:
+def mutate(server: AdmissionServer, each: Applied, request: AdmissionRequest) -> AdmissionRequest:
     """The request with the object as one policy changes it.
 
     Raises:
@@ -43,7 +43,7 @@ def mutate(server: Server, each: Applied, request: AdmissionRequest) -> Admissio
         raise _refusal(each, request, str(error), "Invalid") from None
 
 
-def policies(server: Server, request: AdmissionRequest) -> Iterator[Applied]:
+def policies(server: AdmissionServer, request: AdmissionRequest) -> Iterator[Applied]:
     return applied(server, POLICIES, request)
 
 
@@ -66,7 +66,7 @@ def _refusal(each: Applied, request: AdmissionRequest, why: str, reason: str) ->
     return StatusError(403, reason, text, details)
 
 
-def _changed(server: Server, each: Applied, request: AdmissionRequest) -> AdmissionRequest:
+def _changed(server: AdmissionServer, each: Applied, request: AdmissionRequest) -> AdmissionRequest:
     if each.problem:
         raise _Unusable(each.problem)
     shown = in_version(server, request, each.version)
@@ -80,7 +80,9 @@ def _changed(server: Server, each: Applied, request: AdmissionRequest) -> Admiss
     return in_version(server, shown, request.version)
 
 
-def _mutated(server: Server, mutation: Object, names: Names, request: AdmissionRequest) -> Object:
+def _mutated(
+    server: AdmissionServer, mutation: Object, names: Names, request: AdmissionRequest
+) -> Object:
     before = request.obj or {}
     if mutation["patchType"] == "JSONPatch":
         operations = names.value(mutation["jsonPatch"]["expression"])
@@ -101,7 +103,9 @@ def patched(obj: Object, operations: Any, prefix: str = "") -> Object:
         raise Unapplied(f"{prefix}{error}") from None
 
 
-def _applied(server: Server, obj: Object, patch: Object, request: AdmissionRequest) -> Object:
+def _applied(
+    server: AdmissionServer, obj: Object, patch: Object, request: AdmissionRequest
+) -> Object:
     shape = request.shape
     schema = server.schemas.find(shape.group, shape.version, shape.kind) or ANY
     patch = {**patch, "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
@@ -131,7 +135,7 @@ def _atomic(schema: Schema, value: Json, path: str) -> Iterator[str]:
             yield from _atomic(schema.items or ANY, item, f"{path}[{index}]")
 
 
-def as_read(server: Server, request: AdmissionRequest, obj: Mapping[str, Any]) -> Object:
+def as_read(server: AdmissionServer, request: AdmissionRequest, obj: Mapping[str, Any]) -> Object:
     """A changed object as the decoder reads it.
 
     Raises:

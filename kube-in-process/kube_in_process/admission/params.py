@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kube_in_process.admission.matching import matched_version
-from kube_in_process.admission.request import GROUP, AdmissionRequest, Server
+from kube_in_process.admission.request import GROUP, AdmissionRequest, AdmissionServer
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.objects import Object
 from kube_in_process.storage.selectors import selects
@@ -46,7 +46,7 @@ def name_of(obj: Object) -> str:
     return str(obj["metadata"]["name"])
 
 
-def applied(server: Server, plural: str, request: AdmissionRequest) -> Iterator[Applied]:
+def applied(server: AdmissionServer, plural: str, request: AdmissionRequest) -> Iterator[Applied]:
     """Every policy of a kind that concerns a request, in the order of the names."""
     bindings = sorted(server.store.list(GROUP, f"{plural[:-3]}ybindings"), key=name_of)
     for policy in sorted(server.store.list(GROUP, plural), key=name_of):
@@ -59,7 +59,7 @@ def applied(server: Server, plural: str, request: AdmissionRequest) -> Iterator[
 
 
 def _for_bindings(
-    server: Server, found: Applied, bindings: list[Object], request: AdmissionRequest
+    server: AdmissionServer, found: Applied, bindings: list[Object], request: AdmissionRequest
 ) -> Iterator[Applied]:
     wanted = found.spec.get("paramKind")
     kind = None
@@ -82,7 +82,11 @@ def _policy_problem(text: str) -> str:
 
 
 def _for_params(
-    server: Server, found: Applied, kind: Kind | None, binding: Object, request: AdmissionRequest
+    server: AdmissionServer,
+    found: Applied,
+    kind: Kind | None,
+    binding: Object,
+    request: AdmissionRequest,
 ) -> Iterator[Applied]:
     reference = binding["spec"].get("paramRef")
     if kind is None or reference is None:

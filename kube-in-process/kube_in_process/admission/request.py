@@ -21,7 +21,7 @@ GROUP = "admissionregistration.k8s.io"
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
 
-class Server(Protocol):
+class AdmissionServer(Protocol):
     """What admission needs of the server."""
 
     store: Store
@@ -113,7 +113,9 @@ def user_info(actor: Actor) -> Object:
     return info
 
 
-def in_version(server: Server, request: AdmissionRequest, version: str) -> AdmissionRequest:
+def in_version(
+    server: AdmissionServer, request: AdmissionRequest, version: str
+) -> AdmissionRequest:
     """The request with its objects in another version of their kind."""
     if version == request.version or request.shape.kind != request.kind.kind:
         return request
@@ -127,7 +129,7 @@ def in_version(server: Server, request: AdmissionRequest, version: str) -> Admis
 
 
 def _converted(
-    server: Server, request: AdmissionRequest, obj: Object | None, version: str
+    server: AdmissionServer, request: AdmissionRequest, obj: Object | None, version: str
 ) -> Object | None:
     if obj is None:
         return None
@@ -136,7 +138,7 @@ def _converted(
     return strategy.outward(stored, request.kind, version)
 
 
-def namespace_of(server: Server, request: AdmissionRequest) -> Object | None:
+def namespace_of(server: AdmissionServer, request: AdmissionRequest) -> Object | None:
     """The namespace of the object; None for objects of the cluster."""
     if not request.kind.namespaced or not request.namespace:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_in_process.admission.expressions import Failed, Names, conditions_hold, names_of
 from kube_in_process.admission.params import Applied, applied, name_of
-from kube_in_process.admission.request import AdmissionRequest, Server, in_version
+from kube_in_process.admission.request import AdmissionRequest, AdmissionServer, in_version
 from kube_in_process.errors import StatusError
 from kube_in_process.objects import Object
 
@@ -27,7 +27,7 @@ class _Refusal:
     reason: str = "Invalid"
 
 
-def validate(server: Server, request: AdmissionRequest, warnings: list[str]) -> None:
+def validate(server: AdmissionServer, request: AdmissionRequest, warnings: list[str]) -> None:
     """Ask the policies.
 
     Raises:
@@ -58,7 +58,9 @@ def _status(each: Applied, request: AdmissionRequest, refusal: _Refusal) -> Stat
     return StatusError(_CODES[refusal.reason], refusal.reason, message, details)
 
 
-def _refusals(server: Server, each: Applied, request: AdmissionRequest) -> Iterator[_Refusal]:
+def _refusals(
+    server: AdmissionServer, each: Applied, request: AdmissionRequest
+) -> Iterator[_Refusal]:
     """What a policy refuses. A failure counts as a refusal, unless the policy ignores it."""
     if each.problem:
         yield from () if each.ignores_failures else (_Refusal(each.problem),)

@@ -17,14 +17,14 @@ from kube_in_process.admission.request import (
     CREATE,
     GROUP,
     AdmissionRequest,
-    Server,
+    AdmissionServer,
     in_version,
     internal_error,
 )
 from kube_in_process.errors import StatusError, forbidden
 from kube_in_process.kinds.metadata import new_uid
 from kube_in_process.objects import Object
-from kube_in_process.webhook_calls import Call, CallsWanted, Replies, Reply
+from kube_in_process.webhook_calls import CallsWanted, Replies, WebhookCall, WebhookReply
 
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 _REVIEW = "AdmissionReview"
@@ -56,7 +56,7 @@ class Hook:
         return internal_error(f'failed calling webhook "{self.name}": {why}')
 
 
-def hooks(server: Server, plural: str, request: AdmissionRequest) -> Iterator[Hook]:
+def hooks(server: AdmissionServer, plural: str, request: AdmissionRequest) -> Iterator[Hook]:
     """The webhooks of all configurations that concern a request, in their order.
 
     Raises:
@@ -72,7 +72,7 @@ def hooks(server: Server, plural: str, request: AdmissionRequest) -> Iterator[Ho
                     yield hook
 
 
-def _is_wanted(server: Server, hook: Hook, request: AdmissionRequest) -> bool:
+def _is_wanted(server: AdmissionServer, hook: Hook, request: AdmissionRequest) -> bool:
     conditions = hook.spec.get("matchConditions") or ()
     if not conditions:
         return True
@@ -86,7 +86,7 @@ def _is_wanted(server: Server, hook: Hook, request: AdmissionRequest) -> bool:
 
 
 def validate(
-    server: Server, request: AdmissionRequest, replies: Replies, warnings: list[str]
+    server: AdmissionServer, request: AdmissionRequest, replies: Replies, warnings: list[str]
 ) -> None:
     """Ask the validating webhooks, all at the same time.
 
@@ -105,7 +105,7 @@ def validate(
 
 
 def mutate(
-    server: Server,
+    server: AdmissionServer,
     hook: Hook,
     request: AdmissionRequest,
     replies: Replies,
@@ -140,7 +140,7 @@ def mutate(
     return in_version(server, changed_request, request.version)
 
 
-def _call(server: Server, hook: Hook, request: AdmissionRequest) -> Call:
+def _call(server: AdmissionServer, hook: Hook, request: AdmissionRequest) -> WebhookCall:
     shown = in_version(server, request, hook.version)
     asked = {**shown.document(), "object": shown.obj, "oldObject": shown.old}
     uid, version = new_uid(server.rng), hook.reviewed_as
@@ -151,7 +151,7 @@ def _call(server: Server, hook: Hook, request: AdmissionRequest) -> Call:
     }
     client = hook.spec["clientConfig"]
     bundle = client.get("caBundle") or ""
-    return Call(
+    return WebhookCall(
         key=_key(hook, asked),
         about=json.dumps([hook.configuration, hook.name, *_about(request)]),
         uid=uid,
@@ -193,7 +193,7 @@ def _unmanaged(obj: Object | None) -> Object | None:
     return {**obj, "metadata": meta}
 
 
-def _response(hook: Hook, reply: Reply | None, *, patches: bool) -> Object | None:
+def _response(hook: Hook, reply: WebhookReply | None, *, patches: bool) -> Object | None:
     """The response of a webhook; None if it failed and that is ignored. Raises StatusError 500."""
     try:
         return _read(hook, reply, patches=patches)
@@ -208,7 +208,7 @@ class _Invalid(Exception):
     """An answer that cannot be used, or none. The text is the server's."""
 
 
-def _read(hook: Hook, reply: Reply | None, *, patches: bool) -> Object:
+def _read(hook: Hook, reply: WebhookReply | None, *, patches: bool) -> Object:
     if reply is None or reply.problem:
         raise _Invalid(f"failed to call webhook: {reply.problem if reply else ''}")
     try:
