@@ -115,7 +115,11 @@ def _client(client: Object, path: str) -> Iterator[FieldError]:
 
 def _url(url: str, path: str) -> Iterator[FieldError]:
     form = "; desired format: https://host[/path]"
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        yield required(path, f"url must be a valid URL: {error}{form}")
+        return
     if parts.scheme != "https":
         text = f"'https' is the only allowed URL scheme{form}"
         yield invalid_value(path, parts.scheme, text)
