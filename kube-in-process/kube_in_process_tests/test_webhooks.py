@@ -221,15 +221,23 @@ async def test_a_webhook_behind_a_service_is_refused_as_no_network_leads_there()
 
 
 async def test_controllers_wait_for_webhooks_and_go_on() -> None:
-    pods = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}]
-    pods[0]["resources"] = ["pods"]
+    rules = [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods", "events"],
+        }
+    ]
     label = {"op": "add", "path": "/metadata/labels/hooked", "value": "yes"}
     async with hooks() as served:
-        served.answers["pods"] = patch(label)
+        served.answers["pods"] = lambda request: (
+            patch(label) if request["resource"]["resource"] == "pods" else allowed()
+        )(request)
         cluster = Cluster(ClusterOptions(nodes=1), LoopClock())
         await cluster.start()
         try:
-            hook = served.hook("pods", rules=pods, objectSelector={})
+            hook = served.hook("pods", rules=rules, objectSelector={})
             _, body = configuration(MUTATING, hook)
             cluster.admin.create("mutatingwebhookconfigurations", body)
             template = {
@@ -247,9 +255,16 @@ async def test_controllers_wait_for_webhooks_and_go_on() -> None:
 
             made = asyncio.Event()
             cluster.store.subscribe(look, "", "pods")
+            noted = asyncio.Event()
+            cluster.store.subscribe(lambda revision: noted.set(), "", "events")
             await asyncio.wait_for(made.wait(), 10)
+            await asyncio.wait_for(noted.wait(), 10)
             assert cluster.failures == []
         finally:
             await cluster.stop()
-    users = [each["userInfo"]["username"] for each in served.asked]
-    assert users == ["system:kube-controller-manager"] * 3
+    asked = [
+        each["userInfo"]["username"]
+        for each in served.asked
+        if each["resource"]["resource"] == "pods"
+    ]
+    assert asked == ["system:kube-controller-manager"] * 3
