@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -46,7 +47,7 @@ from kube_in_process.components.scheduler.scheduler import Scheduler
 from kube_in_process.components.volumes import PROVISIONER
 from kube_in_process.kinds.volume_admission import DEFAULT_CLASS
 from kube_in_process.objects import Object
-from kube_in_process.options import ClusterOptions, Features
+from kube_in_process.options import Authorization, ClusterOptions, Features
 from kube_in_process.runtime.component import Component, Context, Pauses
 from kube_in_process.runtime.local import ApiFor, FaultHook
 from kube_in_process.runtime.views import Feed
@@ -85,14 +86,17 @@ class Cluster:
         self.options = options
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
-        self.api = Api(self.store, clock, options.features(), Random(options.seed))
+        features = self._with_accounts(options.features())
+        self.api = Api(self.store, clock, features, Random(options.seed))
         self.handler = handler_of(self.api, options.authorization)
-        self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
+        administrator = Actor("kubernetes-admin", (MASTERS,), "embedded")
+        # whoever calls it cannot wait for webhooks
+        self.admin = ApiFor(self.api, administrator, webhooks=False)
         self._feed = Feed(self.store)
         self._context = Context(
             api=self.api,
             options=options,
-            features=options.features(),
+            features=features,
             clock=clock,
             feed=self._feed,
             views=self._feed.views(),
@@ -139,6 +143,12 @@ class Cluster:
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._paused: dict[str, None] = {}
+
+    def _with_accounts(self, features: Features) -> Features:
+        wanted = self.options.service_accounts
+        if wanted is None:
+            wanted = self.options.authorization is Authorization.RBAC
+        return replace(features, service_accounts=wanted)
 
     @property
     def features(self) -> Features:
@@ -242,6 +252,7 @@ class Cluster:
 
     def switch(self, features: Features) -> None:
         """Change feature gates at run time, for all components."""
+        features = self._with_accounts(features)
         self._context.features = features
         self.api.switch(features)
         self.scheduler.retry_waiting()

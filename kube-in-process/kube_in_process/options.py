@@ -54,6 +54,9 @@ class Features:
     """KEP-5836 in the API server, from 1.37 on: its metrics tell the gate. The emulated scheduler
     makes no room for resizes."""
 
+    service_accounts: bool = False
+    """Whether the admission plugin ServiceAccount is on: pods have an account, which must exist,
+    and a volume with its token."""
     added_field: str = ""
     """The name of a text field that every built-in struct has besides its own, as a later release
     may add one. It is there to see whether a client loses fields that it does not know."""
@@ -157,6 +160,10 @@ class ClusterOptions:
     alphas: bool = False
     """Whether the emulated alphas of 1.37 are on: CompositePodGroup (with POD_GROUPS),
     EvictionRequest, and Recreate of StatefulSets."""
+    service_accounts: bool | None = None
+    """Whether pods of a whole cluster have an account, which must exist, and a volume with its
+    token. None: where requests are authorized. An API server without controllers does without, as
+    envtest does."""
     added_field: str = ""
     """The name of a text field that every built-in struct has besides those of the release."""
     kcm_deallocates_empty_lists: bool = False

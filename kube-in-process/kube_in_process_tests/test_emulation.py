@@ -16,7 +16,6 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.text.data import table
 
 PAGE = Path(__file__).parents[1] / "emulation.md"
-SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
 class NotEmulatedServer:
@@ -36,8 +35,6 @@ class NotEmulatedServer:
 @pytest.mark.parametrize(
     ("path", "body", "what"),
     [
-        (f"{SERVER_SIDE}/validatingadmissionpolicies", {}, "admission control"),
-        (f"{SERVER_SIDE}/validatingwebhookconfigurations", {}, "admission control"),
         ("/api/v1/namespaces/default/resourcequotas", {}, "quotas"),
         ("/api/v1/namespaces/default/limitranges", {}, "limits on new objects"),
     ],

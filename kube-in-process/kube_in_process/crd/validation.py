@@ -8,6 +8,7 @@ from typing import Any
 from kube_in_process.crd.rule_errors import rule_errors
 from kube_in_process.errors import (
     FieldError,
+    forbidden_field,
     invalid_name,
     invalid_text,
     invalid_value,
@@ -36,6 +37,9 @@ def validate_definition(obj: Object) -> Iterator[FieldError]:
         if not names.get(key):
             yield required(f"spec.names.{key}")
     yield from _versions(spec.get("versions") or [])
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        text = "a conversion webhook is not emulated: no object is stored in two versions here"
+        yield forbidden_field("spec.conversion.strategy", text)
 
 
 def _versions(versions: list[Object]) -> Iterator[FieldError]:

@@ -22,6 +22,7 @@ from kube_in_process.kinds.kind import Kind
 from kube_in_process.seams import HttpResponse, Query
 from kube_in_process.storage.requests import MASTERS, Actor, Fault, FaultPoint
 from kube_in_process.verbs.api import Api
+from kube_in_process.webhook_calls import CallsWanted
 
 ADMINISTRATOR = Actor("kubernetes-admin", (MASTERS, "system:authenticated"))
 FaultHook = Callable[[FaultPoint], Fault | None]
@@ -114,14 +115,14 @@ class Handler:
     async def _with_faults(self, exchange: Exchange) -> HttpResponse:
         fault = self.fault(_point(exchange)) if self.fault is not None else None
         if fault is None:
-            return dispatch.serve(self.api, self.views, exchange)
+            return await self._served(exchange)
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.status:
             raise _injected(fault)
         if fault.drop and not fault.after_write:
             raise ConnectionResetError("injected fault")
-        response = dispatch.serve(self.api, self.views, exchange)
+        response = await self._served(exchange)
         if fault.drop:
             raise ConnectionResetError("injected fault")
         if fault.hang:
@@ -129,6 +130,15 @@ class Handler:
         if fault.cut_after is not None:
             response.body = _cut(response.body, fault.cut_after)
         return response
+
+    async def _served(self, exchange: Exchange) -> HttpResponse:
+        """The answer to a request. One that needs webhooks is served again with their answers."""
+        while True:
+            try:
+                return dispatch.serve(self.api, self.views, exchange)
+            except CallsWanted as wanted:
+                exchange.warnings.clear()
+                await exchange.replies.fetch(wanted)
 
 
 @dataclass(frozen=True, slots=True)

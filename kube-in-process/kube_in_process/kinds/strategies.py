@@ -13,6 +13,11 @@ from kube_in_process.kinds.validation import (
     workloads,
 )
 from kube_in_process.kinds.validation.addresses import canonical_ip
+from kube_in_process.kinds.validation.admission_policies import (
+    MutatingPolicyStrategy,
+    PolicyBindingStrategy,
+    ValidatingPolicyStrategy,
+)
 from kube_in_process.kinds.validation.claims import ClaimStrategy, ClaimTemplateStrategy
 from kube_in_process.kinds.validation.coordination import LeaseStrategy
 from kube_in_process.kinds.validation.core import (
@@ -35,7 +40,9 @@ from kube_in_process.kinds.validation.policy import BudgetStrategy
 from kube_in_process.kinds.validation.rbac import BindingStrategy, RuledStrategy
 from kube_in_process.kinds.validation.services import ServiceStrategy
 from kube_in_process.kinds.validation.volume_claims import VolumeClaimStrategy
+from kube_in_process.kinds.validation.webhooks import WebhookStrategy
 
+_ADMISSION = "admissionregistration.k8s.io"
 _NETWORKING = "networking.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
@@ -80,6 +87,12 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): ClaimTemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicies"): MutatingPolicyStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicybindings"): PolicyBindingStrategy(actions=False),
+    (_ADMISSION, "mutatingwebhookconfigurations"): WebhookStrategy(mutating=True),
+    (_ADMISSION, "validatingadmissionpolicies"): ValidatingPolicyStrategy(),
+    (_ADMISSION, "validatingadmissionpolicybindings"): PolicyBindingStrategy(actions=True),
+    (_ADMISSION, "validatingwebhookconfigurations"): WebhookStrategy(mutating=False),
     (NEW_GROUP, "events"): EventStrategy(old_api=False),
     (_NETWORKING, "ingressclasses"): OrdinaryStrategy(
         networking.class_rules, network.default_class, networking.class_changes, ruled_again=False

@@ -19,7 +19,7 @@ from kube_in_process.storage.requests import (
     WriteOptions,
 )
 from kube_in_process.storage.store import Store
-from kube_in_process.verbs import binding, deleting, patching, writing
+from kube_in_process.verbs import admitting, binding, deleting, patching, writing
 from kube_in_process.verbs.reading import (
     Target,
     check_reachable,
@@ -92,7 +92,7 @@ class Api(ServerState):
             unknown = self.decoder.check(kind.group, target.version_or_default, kind.kind, obj)
             if write.options.field_validation != "Ignore":
                 write.options.warnings.extend(unknown)
-            return virtual(write, obj)
+            return virtual(write, admitting.admitted_body(write, obj))
         return self.outward(kind, target.version, writing.create(write, obj))
 
     def post(
@@ -103,7 +103,8 @@ class Api(ServerState):
         handler = self.posts.get((kind.group, kind.plural, target.subresource))
         if handler is None:
             raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
-        return handler(self._write(actor, target, "create", options), body)
+        write = self._write(actor, target, "create", options)
+        return handler(write, admitting.admitted_body(write, body))
 
     def update(
         self, actor: Actor, target: Target, obj: Object, options: WriteOptions | None = None

@@ -12,7 +12,7 @@ from kube_in_process.objects import Object
 from kube_in_process.storage.store import decode, encode
 from kube_in_process.text import jsonpath
 from kube_in_process.text.label_text import selector_text
-from kube_in_process.verbs import writing
+from kube_in_process.verbs import admitting, writing
 from kube_in_process.verbs.incoming import check_name
 from kube_in_process.verbs.reading import Target, stored
 from kube_in_process.verbs.state import ServerState
@@ -40,6 +40,11 @@ def put_scale(write: Write, scale: Object) -> Object:
     old = stored(write.state, write.target)
     if not write.target.kind.custom:
         _check(write, meta, old, replicas)
+    before = _scale_of(paths, old)
+    before["spec"] = {"replicas": _number(paths.spec, old)}
+    asked = {**before, "spec": {"replicas": replicas}}
+    scale = admitting.admitted_body(write, asked, before)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
     new = decode(encode(old))
     new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
     jsonpath.put(paths.spec, new, replicas)
