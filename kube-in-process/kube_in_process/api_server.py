@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from kube_in_process.auth.authn import AccessControl, Tokens
+from kube_in_process.auth.bootstrap import make_policy
 from kube_in_process.auth.escalation import RoleStrategy
 from kube_in_process.auth.rbac import GROUP, AllowAll, Rbac
 from kube_in_process.auth.reviews import Reviews
@@ -12,6 +13,7 @@ from kube_in_process.crd.definitions import Definitions
 from kube_in_process.http.documents.lookup import Documents
 from kube_in_process.http.handler import Handler
 from kube_in_process.http.tables.shapes import Tables
+from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.options import Authorization, ClusterOptions
 from kube_in_process.seams import Clock
 from kube_in_process.storage.store import Store
@@ -29,6 +31,7 @@ def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None)
 def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
     """Connect everything to a core that has served no request yet."""
     api.posts["", "pods", "eviction"] = evict
+    make_policy(api.store, timestamp(api.clock.now()))
     definitions = Definitions(api)
     return Handler(
         api,

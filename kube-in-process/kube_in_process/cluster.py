@@ -18,6 +18,7 @@ from kube_in_process.components.controllers.jobs.controller import JobController
 from kube_in_process.components.controllers.namespaces import NamespaceController
 from kube_in_process.components.controllers.podgroups import PodGroupController
 from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.role_aggregation import RoleAggregationController
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
 from kube_in_process.components.drivers.driver import Driver, Drivers
@@ -103,6 +104,7 @@ class Cluster:
                 PodGroupController(self._context),
                 GarbageCollector(self._context),
                 NamespaceController(self._context),
+                RoleAggregationController(self._context),
                 recorder,
             )
         }

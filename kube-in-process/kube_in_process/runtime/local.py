@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from kube_in_process.errors import NotFound, StatusError
@@ -91,10 +92,12 @@ class ApiFor:
         subresource: str = "",
         kind: str = "merge",
     ) -> Object:
-        """``kind`` is merge, strategic, json or apply."""
+        """``kind`` is merge, strategic, json or apply. An apply takes fields from others."""
         target = Target(self.api.kinds.named(plural), ns, name, subresource)
+        manager = self.actor.manager if kind == "apply" else ""
+        options = replace(_INTERNAL, field_manager=manager, force=kind == "apply")
         return self._call(
-            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, _INTERNAL)
+            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, options)
         )
 
     def delete(

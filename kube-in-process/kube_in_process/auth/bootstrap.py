@@ -1,0 +1,121 @@
+"""The roles and bindings that every API server makes at its start.
+
+``policy.json`` has those of v1.36, as ``python -m judges policy-record`` reads them from a real
+server. There, a controller manager fills in the rules of aggregated ClusterRoles a moment later.
+Here they have them from the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+from kube_in_process.auth.aggregation import AGGREGATION, aggregated_rules
+from kube_in_process.auth.rbac import GROUP
+from kube_in_process.kinds.metadata import new_uid
+from kube_in_process.objects import Object
+from kube_in_process.storage.store import Address, Author, Store
+from kube_in_process.text.data import table
+
+LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_ANNOTATIONS = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+_KINDS = {
+    "clusterroles": "ClusterRole",
+    "clusterrolebindings": "ClusterRoleBinding",
+    "roles": "Role",
+    "rolebindings": "RoleBinding",
+}
+_SERVER = "kube-apiserver"
+_AUTHOR = Author("system:apiserver", "create")
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An object without its version and its times."""
+
+    address: Address
+    head: Object
+    meta: Object
+    owners: tuple[tuple[Object, Object], ...]
+    """The two halves of each entry of managedFields; its time is between them."""
+    body: Object
+
+    def at(self, moment: str) -> Object:
+        managed = [{**who, "time": moment, **what} for who, what in self.owners]
+        times = {"creationTimestamp": moment, "managedFields": managed}
+        return {**self.head, "metadata": {**self.meta, **times}, **self.body}
+
+
+def make_policy(store: Store, moment: str) -> None:
+    """Store all roles and bindings, as if the server had made them at that time."""
+    for made in _policy():
+        store.put(made.address, made.at(moment), _AUTHOR)
+
+
+@lru_cache(maxsize=1)
+def _policy() -> tuple[_Made, ...]:
+    """The same for all clusters of this process: nothing changes it."""
+    recorded = table(__package__, "policy.json", dict[str, list[Object]])
+    listed = {plural: [_whole(each) for each in found] for plural, found in recorded.items()}
+    roles = listed["clusterroles"]
+    while any(_gather(role, roles) for role in roles):
+        pass
+    return tuple(_made(plural, obj) for plural, found in listed.items() for obj in found)
+
+
+def _whole(recorded: Object) -> Object:
+    meta = {key: recorded[key] for key in ("name", "namespace") if key in recorded}
+    labels = {**LABELS, **recorded.get("labels", {})}
+    body = {key: recorded[key] for key in recorded if key not in (*meta, "labels")}
+    # the place of rules that are gathered below
+    rules: Object = {"rules": []} if "aggregationRule" in body else {}
+    return {"metadata": {**meta, "labels": labels, "annotations": _ANNOTATIONS}, **rules, **body}
+
+
+def _gather(role: Object, roles: list[Object]) -> bool:
+    """Fill in the rules of an aggregated role; return whether that changed it."""
+    rules = aggregated_rules(role, roles)
+    if rules is None or rules == role.get("rules"):
+        return False
+    role["rules"] = rules
+    return True
+
+
+def _made(plural: str, obj: Object) -> _Made:
+    meta, body = obj["metadata"], {key: obj[key] for key in obj if key != "metadata"}
+    namespace, name = meta.get("namespace", ""), meta["name"]
+    place = {key: meta[key] for key in ("name", "namespace") if key in meta}
+    rest = {key: meta[key] for key in ("labels", "annotations")}
+    uid = new_uid(Random(f"{plural}/{namespace}/{name}"))
+    # the version and the time come later, and stand here in the order of an answer
+    between = {"uid": uid, "resourceVersion": "", "creationTimestamp": ""}
+    return _Made(
+        Address(GROUP, plural, namespace, name),
+        {"kind": _KINDS[plural], "apiVersion": f"{GROUP}/v1"},
+        {**place, **between, **rest},
+        tuple(_owners(rest, body)),
+        body,
+    )
+
+
+def _owners(meta: Object, body: Object) -> list[tuple[Object, Object]]:
+    """The entries of managedFields: of the server, and of the controller that aggregates."""
+    owned = {f"f:{key}": _listed(values) for key, values in sorted(meta.items())}
+    fields: Object = {"f:metadata": owned, **{f"f:{key}": {} for key in sorted(body)}}
+    if "aggregationRule" not in body:
+        return [_owner(_SERVER, "Update", fields)]
+    del fields["f:rules"]
+    fields["f:aggregationRule"] = _listed({"clusterRoleSelectors": ()})
+    fields = dict(sorted(fields.items()))
+    gathered = _owner(AGGREGATION, "Apply", {"f:rules": {}})
+    return [gathered, _owner(_SERVER, "Update", fields)]
+
+
+def _listed(values: Object) -> Object:
+    return {".": {}, **{f"f:{key}": {} for key in sorted(values)}}
+
+
+def _owner(manager: str, operation: str, fields: Object) -> tuple[Object, Object]:
+    who = {"manager": manager, "operation": operation, "apiVersion": f"{GROUP}/v1"}
+    return who, {"fieldsType": "FieldsV1", "fieldsV1": fields}
