@@ -16,6 +16,7 @@ PROGRAMS = {
     "differential-record": ("differential.record", "make a recording of kept answers"),
     "stories": ("differential.actions.lab", "the part of differential that plays user actions"),
     "stories-record": ("differential.actions.record", "record stories on real servers"),
+    "policy-record": ("policy_record", "record the roles that a real server makes at its start"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
 }
 """The module of each program, and what it does."""
