@@ -43,7 +43,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pod-groups", action="store_true", help="switch the gates of PodGroups on"
     )
-    parser.add_argument("--rbac", action="store_true", help="refuse what no role allows")
+    parser.add_argument(
+        "--always-allow",
+        action="store_true",
+        help="allow every request, without TLS; the default is RBAC, with a certificate of the "
+        "administrator in the kubeconfig",
+    )
+    parser.add_argument(
+        "--crds",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder of files with CustomResourceDefinitions; may be given several times",
+    )
     return parser
 
 
@@ -56,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         kubernetes_version=(int(major), int(minor)),
         nodes=given.nodes,
         devices_per_node=given.devices,
-        authorization=Authorization.RBAC if given.rbac else Authorization.ALWAYS_ALLOW,
+        authorization=Authorization.ALWAYS_ALLOW if given.always_allow else Authorization.RBAC,
+        crd_folders=tuple(given.crds),
         heartbeats=Heartbeats(),
         history_limit=HISTORY_LIMIT,
     )

@@ -28,7 +28,7 @@ def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None)
     return handler_of(api, options.authorization)
 
 
-def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
+def handler_of(api: Api, authorization: Authorization | None = None) -> Handler:
     """Connect everything to a core that has served no request yet."""
     api.posts["", "pods", "eviction"] = evict
     make_policy(api.store, timestamp(api.clock.now()))
@@ -41,10 +41,10 @@ def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALL
     )
 
 
-def _access_control(api: Api, authorization: Authorization) -> AccessControl:
+def _access_control(api: Api, authorization: Authorization | None) -> AccessControl:
     """Who may enter. Without RBAC, every request is allowed for the transport's user."""
     tokens = Tokens(api.store, api.clock.now, api.rng)
-    if authorization is Authorization.ALWAYS_ALLOW:
+    if authorization is not Authorization.RBAC:
         Reviews(api, AllowAll(), tokens)
         return AccessControl(tokens, AllowAll(), lenient=True)
     rbac = Rbac(api.store)
