@@ -1,7 +1,6 @@
-"""Schemas of the built-in kinds, from the models of the ``kubernetes`` package.
+"""Schemas of the built-in kinds, from the models of the official client.
 
-A model's module is imported on demand. ``alpha`` has fields of features that no released API server
-has.
+``alpha`` has fields of features that no released API server has.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
 
 from kube_in_process.schema import alpha
 from kube_in_process.schema.facts import FACTS, ListRule
+from kube_in_process.schema.models import Model, model_names, recorded_model
 from kube_in_process.schema.tree import ANY, Schema
 
 _SCALARS = {
@@ -26,8 +25,6 @@ _SCALARS = {
 }
 _INTEGERS = {"int32", "int64"}
 _GENERIC = re.compile(r"^(List|Dict)\[(?:str, )?(.+)\]$")
-
-Model = Any
 
 
 class BuiltinSchemas:
@@ -64,29 +61,24 @@ class BuiltinSchemas:
         return self._models[name]
 
     def _build(self, name: str) -> Schema:
-        model = getattr(_models(), name)
+        model = recorded_model(name)
         return Schema(
             type="object",
             definition=name,
-            description=(model.__doc__ or "").split("Attributes:")[0].strip(),
+            description=model.description,
             atomic=name in FACTS.atomic_objects,
             required=tuple(
                 field
-                for field, info in _infos(model).items()
-                if info.is_required() or f"{name}.{field}" in FACTS.required
+                for field in model.fields
+                if field in model.required or f"{name}.{field}" in FACTS.required
             ),
             load=lambda: self._properties(name, model),
         )
 
     def _properties(self, name: str, model: Model) -> Mapping[str, Schema]:
-        infos = _infos(model)
         found = {
-            json_name: self._field(
-                f"{name}.{json_name}",
-                model.openapi_types[attribute],
-                infos[json_name].description or "",
-            )
-            for attribute, json_name in model.attribute_map.items()
+            json_name: self._field(f"{name}.{json_name}", type_name, text)
+            for json_name, (type_name, text) in model.fields.items()
         }
         if self._reserved_for:
             for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
@@ -163,26 +155,14 @@ def builtin_schemas(reserved_for: bool = False, added_field: str = "") -> Builti
     return BuiltinSchemas(reserved_for, added_field)
 
 
-def _infos(model: Model) -> dict[str, Any]:
-    """Pydantic's field infos by JSON name, which differs for Python keywords."""
-    return {info.serialization_alias or name: info for name, info in model.model_fields.items()}
-
-
 def model_name(group: str, version: str, kind: str) -> str:
     """The client's name of a kind's model, such as EventsV1Event or V1Deployment; '' if none."""
     prefix = version[:1].upper() + version[1:]
     family = (group.split(".")[0] or "core").capitalize()
     for name in (f"{family}{prefix}{kind}", f"{prefix}{kind}"):
-        if name in _models().__all__:
+        if name in model_names():
             return name
     return ""
-
-
-@lru_cache(maxsize=1)
-def _models() -> Model:
-    import kubernetes.client.models as models
-
-    return models
 
 
 def _list_rule(place: str, items: Schema) -> ListRule:
