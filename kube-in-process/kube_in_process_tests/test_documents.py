@@ -32,7 +32,7 @@ def documents(features: Features | None = None) -> Documents:
 
 
 def fetched(source: Documents, path: str, accept: str = "") -> Any:
-    found = source.get(path, accept)
+    found = source.get(path, (), accept)
     assert found is not None, path
     return json.loads(found.body)
 
