@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kube_in_process.clock import LoopClock
+from kube_in_process.manifests import NotApplied, definitions_in
 from kube_in_process.options import Authorization, ClusterOptions, Heartbeats, Preset
 from kube_in_process.serving.kubeconfig import NAME
 from kube_in_process.serving.serve import (
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve; return 130 after Ctrl-C, 2 if the port or the file cannot be used."""
+    """Serve; return 130 after Ctrl-C, 2 if the port or a file cannot be used."""
     given = _parser().parse_args(arguments)
     major, _, minor = given.kubernetes_version.partition(".")
     options = ClusterOptions(
@@ -80,10 +81,15 @@ def main(arguments: Sequence[str]) -> int:
         print(f"cluster at {url}, context {NAME} in kubeconfig {file}", flush=True)
 
     try:
+        for folder in given.crds:
+            definitions_in(folder)
         serving = Serving(options, given.port, file, announce)
         received = asyncio.run(serve_until_signal(serving, LoopClock()))
     except CannotWrite as error:
         print(f"kube_in_process: --kubeconfig: {error}", file=sys.stderr)
+        return _BAD
+    except (NotApplied, OSError, ValueError) as error:
+        print(f"kube_in_process: --crds: {error}", file=sys.stderr)
         return _BAD
     except CannotListen as error:
         print(f"kube_in_process: --port: {error}", file=sys.stderr)

@@ -49,7 +49,7 @@ def definitions_in(folder: Path) -> list[Object]:
         OSError, ValueError: as ``read_objects``; or there is no such folder.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(f"crd_folders: {folder} is no folder")
+        raise FileNotFoundError(f"{folder} is no folder")
     objects = read_objects(folder)
     return [obj for obj in objects if obj.get("kind") == "CustomResourceDefinition"]
 
@@ -58,7 +58,7 @@ def _parsed(text: str, where: str) -> Iterator[Object]:
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
-        raise ValueError(f"{where} is no YAML: {error}") from error
+        raise ValueError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
     for document in documents:
         if not isinstance(document, dict) or not document.get("apiVersion"):
             raise ValueError(f"{where} has a document without apiVersion and kind")
