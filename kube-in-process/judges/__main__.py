@@ -18,6 +18,7 @@ PROGRAMS = {
     "stories-record": ("differential.actions.record", "record stories on real servers"),
     "policy-record": ("policy_record", "record the roles that a real server makes at its start"),
     "schema-record": ("schema_record", "record the fields of the kinds from the official client"),
+    "openapi-record": ("openapi_record", "record what a real server says about fields"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
 }
 """The module of each program, and what it does."""

@@ -13,6 +13,7 @@ from functools import cache
 from kube_in_process.schema import alpha
 from kube_in_process.schema.facts import FACTS, ListRule
 from kube_in_process.schema.models import Model, model_names, recorded_model
+from kube_in_process.schema.texts import TOLD, server_text
 from kube_in_process.schema.tree import ANY, Schema
 
 _SCALARS = {
@@ -62,16 +63,14 @@ class BuiltinSchemas:
 
     def _build(self, name: str) -> Schema:
         model = recorded_model(name)
+        text = TOLD.texts.get(name, server_text(model.description))
         return Schema(
             type="object",
             definition=name,
-            description=model.description,
+            definition_text=text,
+            description=text,
             atomic=name in FACTS.atomic_objects,
-            required=tuple(
-                field
-                for field in model.fields
-                if field in model.required or f"{name}.{field}" in FACTS.required
-            ),
+            required=_required(name, model),
             load=lambda: self._properties(name, model),
         )
 
@@ -91,6 +90,7 @@ class BuiltinSchemas:
         return Schema(
             type="object",
             definition=definition.name,
+            definition_text=definition.description,
             description=definition.description,
             required=definition.required,
             load=lambda: {
@@ -100,6 +100,7 @@ class BuiltinSchemas:
         )
 
     def _field(self, place: str, type_name: str, text: str = "") -> Schema:
+        text = TOLD.texts.get(place, server_text(text))
         if type_name in alpha.DEFINITIONS:
             return self._added_model(alpha.DEFINITIONS[type_name])
         generic = _GENERIC.match(type_name)
@@ -141,7 +142,8 @@ class BuiltinSchemas:
         return Schema(
             type="object",
             definition=target.definition,
-            description=text or target.description,
+            definition_text=target.definition_text,
+            description=text if place in TOLD.texts else text or target.description,
             atomic=target.atomic,
             required=target.required,
             patch_strategy="retainKeys" if place in FACTS.keep_keys_fields else "",
@@ -153,6 +155,14 @@ class BuiltinSchemas:
 def builtin_schemas(reserved_for: bool = False, added_field: str = "") -> BuiltinSchemas:
     """The same for all servers of this process: nothing changes a tree."""
     return BuiltinSchemas(reserved_for, added_field)
+
+
+def _required(name: str, model: Model) -> tuple[str, ...]:
+    required = TOLD.required.get(name)
+    if required is None:
+        required = tuple(field for field in model.fields if field in model.required)
+    added = (field for field in model.fields if f"{name}.{field}" in FACTS.required)
+    return tuple(dict.fromkeys((*required, *added)))
 
 
 def model_name(group: str, version: str, kind: str) -> str:
@@ -182,7 +192,8 @@ def _scalar(place: str, type_name: str, text: str) -> Schema:
         return Schema(format="quantity", description=text)
     if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & FACTS.int64:
         form = "int64"
-    return Schema(type=kind, format=form, description=text)
+    enum = TOLD.enums.get(place, ())
+    return Schema(type=kind, format=form, description=text, enum=enum)
 
 
 def _untyped(place: str, text: str) -> Schema:

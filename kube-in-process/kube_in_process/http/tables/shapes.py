@@ -154,7 +154,7 @@ def _described(text: str, schema: Schema | None) -> str:
     found = schema
     for name in text[1:].split("."):
         found = found.field(name) if found is not None else None
-    return found.description.replace("  ", "\n\n") if found is not None else ""
+    return found.description if found is not None else ""
 
 
 def partial(obj: Object) -> Object:
