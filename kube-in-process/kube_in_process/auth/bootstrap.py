@@ -7,7 +7,6 @@ Here they have them from the start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
@@ -15,7 +14,7 @@ from kube_in_process.auth.aggregation import AGGREGATION, aggregated_rules
 from kube_in_process.auth.rbac import GROUP
 from kube_in_process.kinds.metadata import new_uid
 from kube_in_process.objects import Object
-from kube_in_process.storage.store import Address, Author, Store
+from kube_in_process.storage.store import Address, Author, Store, encode
 from kube_in_process.text.data import table
 
 LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
@@ -28,40 +27,28 @@ _KINDS = {
 }
 _SERVER = "kube-apiserver"
 _AUTHOR = Author("system:apiserver", "create")
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """An object without its version and its times."""
-
-    address: Address
-    head: Object
-    meta: Object
-    owners: tuple[tuple[Object, Object], ...]
-    """The two halves of each entry of managedFields; its time is between them."""
-    body: Object
-
-    def at(self, moment: str) -> Object:
-        managed = [{**who, "time": moment, **what} for who, what in self.owners]
-        times = {"creationTimestamp": moment, "managedFields": managed}
-        return {**self.head, "metadata": {**self.meta, **times}, **self.body}
+_VERSION, _MOMENT = "\0version", "\0moment"
+"""What stands in an object for its version, and for the time of its creation."""
+_ENCODED_VERSION, _ENCODED_MOMENT = encode(_VERSION)[1:-1], encode(_MOMENT)[1:-1]
 
 
 def make_policy(store: Store, moment: str) -> None:
     """Store all roles and bindings, as if the server had made them at that time."""
-    for made in _policy():
-        store.put(made.address, made.at(moment), _AUTHOR)
+    for address, encoded in _policy():
+        version = str(store.revision + 1)
+        data = encoded.replace(_ENCODED_VERSION, version.encode())
+        store.put_bytes(address, data.replace(_ENCODED_MOMENT, moment.encode()), _AUTHOR)
 
 
 @lru_cache(maxsize=1)
-def _policy() -> tuple[_Made, ...]:
+def _policy() -> tuple[tuple[Address, bytes], ...]:
     """The same for all clusters of this process: nothing changes it."""
     recorded = table(__package__, "policy.json", dict[str, list[Object]])
     listed = {plural: [_whole(each) for each in found] for plural, found in recorded.items()}
     roles = listed["clusterroles"]
     while any(_gather(role, roles) for role in roles):
         pass
-    return tuple(_made(plural, obj) for plural, found in listed.items() for obj in found)
+    return tuple(_encoded(plural, obj) for plural, found in listed.items() for obj in found)
 
 
 def _whole(recorded: Object) -> Object:
@@ -82,24 +69,20 @@ def _gather(role: Object, roles: list[Object]) -> bool:
     return True
 
 
-def _made(plural: str, obj: Object) -> _Made:
+def _encoded(plural: str, obj: Object) -> tuple[Address, bytes]:
     meta, body = obj["metadata"], {key: obj[key] for key in obj if key != "metadata"}
     namespace, name = meta.get("namespace", ""), meta["name"]
     place = {key: meta[key] for key in ("name", "namespace") if key in meta}
     rest = {key: meta[key] for key in ("labels", "annotations")}
     uid = new_uid(Random(f"{plural}/{namespace}/{name}"))
-    # the version and the time come later, and stand here in the order of an answer
-    between = {"uid": uid, "resourceVersion": "", "creationTimestamp": ""}
-    return _Made(
-        Address(GROUP, plural, namespace, name),
-        {"kind": _KINDS[plural], "apiVersion": f"{GROUP}/v1"},
-        {**place, **between, **rest},
-        tuple(_owners(rest, body)),
-        body,
-    )
+    made = {"uid": uid, "resourceVersion": _VERSION, "creationTimestamp": _MOMENT}
+    owners = {"managedFields": _owners(rest, body)}
+    head = {"kind": _KINDS[plural], "apiVersion": f"{GROUP}/v1"}
+    whole = {**head, "metadata": {**place, **made, **rest, **owners}, **body}
+    return Address(GROUP, plural, namespace, name), encode(whole)
 
 
-def _owners(meta: Object, body: Object) -> list[tuple[Object, Object]]:
+def _owners(meta: Object, body: Object) -> list[Object]:
     """The entries of managedFields: of the server, and of the controller that aggregates."""
     owned = {f"f:{key}": _listed(values) for key, values in sorted(meta.items())}
     fields: Object = {"f:metadata": owned, **{f"f:{key}": {} for key in sorted(body)}}
@@ -116,6 +99,12 @@ def _listed(values: Object) -> Object:
     return {".": {}, **{f"f:{key}": {} for key in sorted(values)}}
 
 
-def _owner(manager: str, operation: str, fields: Object) -> tuple[Object, Object]:
-    who = {"manager": manager, "operation": operation, "apiVersion": f"{GROUP}/v1"}
-    return who, {"fieldsType": "FieldsV1", "fieldsV1": fields}
+def _owner(manager: str, operation: str, fields: Object) -> Object:
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": f"{GROUP}/v1",
+        "time": _MOMENT,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
