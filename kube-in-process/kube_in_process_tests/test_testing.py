@@ -185,7 +185,9 @@ def test_the_cluster_of_the_run_stays(kube_cluster_session: ServedCluster, numbe
 
 
 def test_refused_syncs_print_nothing(
-    kube_cluster: ServedCluster, capfd: pytest.CaptureFixture[str]
+    kube_cluster: ServedCluster,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     refused: list[FaultPoint] = []
 
@@ -197,6 +199,7 @@ def test_refused_syncs_print_nothing(
     kube_cluster.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: new}\n")
     kube_cluster.wait_until(lambda: len(refused) > 1)
     assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
 
 
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
