@@ -1,7 +1,7 @@
-"""What downgrade-prepare costs, by the number of claims and pods, beside a loop over the claims.
+"""What downgrade prepare costs, by the number of claims and pods, beside a loop over the claims.
 
 An embedded API server in a process of its own has claims that running pods share without being
-listed. ``claimctl downgrade-prepare`` lists all of them, with the rights of the administrator. The
+listed. ``claimctl downgrade prepare`` lists all of them, with the rights of the administrator. The
 loop does what a script would do: for each claim one GET, one LIST of the workload's pods by their
 label, and one PATCH. It records nothing and verifies nothing.
 """
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 PREPARE = (
     "-c",
     "import sys; from claimctl.cli.main import main; sys.exit(main())",
-    "downgrade-prepare",
+    "downgrade",
+    "prepare",
     "-o",
     "json",
     "--kubeconfig",
@@ -195,4 +196,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loop", type=int, default=50, help="claims that the loop prepares")
 
 
-register(BenchPart("downgrade", "downgrade-prepare with many claims and pods", _measure, _flags))
+register(BenchPart("downgrade", "downgrade prepare with many claims and pods", _measure, _flags))

@@ -16,7 +16,7 @@ from claimctl.parallel import in_parallel
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 
 AT_ONCE = 8
-"""As many as downgrade-prepare writes at a time."""
+"""As many as downgrade prepare writes at a time."""
 
 
 async def main(kubeconfig: str, claims: int) -> None:

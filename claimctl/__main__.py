@@ -2,7 +2,9 @@
 
 import sys
 
-from claimctl.cli.main import run
+from claimctl.cli.entry import ended_by_interrupts
 
 if __name__ == "__main__":
+    with ended_by_interrupts():
+        from claimctl.cli.main import run
     sys.exit(run(sys.argv[1:]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def in_parallel(work: Callable[[T], Awaitable[None]], items: Iterable[T], limit: int) -> None:
@@ -22,10 +23,29 @@ async def in_parallel(work: Callable[[T], Awaitable[None]], items: Iterable[T], 
         for item in waiting:
             await work(item)
 
+    async with side_by_side() as group:
+        for _ in range(limit):
+            group.create_task(worker())
+
+
+async def mapped(ask: Callable[[T], Awaitable[U]], items: Iterable[T], limit: int) -> list[U]:
+    """What ``ask`` answers for each item, in their order, for at most ``limit`` at a time."""
+    every = tuple(items)
+    answers: dict[int, U] = {}
+
+    async def note(index: int) -> None:
+        answers[index] = await ask(every[index])
+
+    await in_parallel(note, range(len(every)), limit)
+    return [answers[index] for index in range(len(every))]
+
+
+@asynccontextmanager
+async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
+    """A group of tasks whose first error is raised as it is, and not in a group of errors."""
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(limit):
-                group.create_task(worker())
+            yield group
     except* Exception as errors:
         first: BaseException = errors
         while isinstance(first, BaseExceptionGroup):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.cli.main import run
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
@@ -143,3 +144,11 @@ async def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
         await stage.user.create(objects.claim("ml", "slice"))
         with pytest.raises(Exception, match="not within 1 s: a device"):
             await stage.until(lambda: acts.allocation(Workload("ml", "x", "slice")), "a device", 1)
+
+
+def test_a_cluster_is_refused_whose_mode_its_version_does_not_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ("--reservation-mode", "podgroup", "--kubernetes-version", "1.34")
+    assert run(["demo", "cluster", "--kubeconfig", "never-written", *arguments]) == 2
+    assert "PodGroups share claims from Kubernetes 1.36" in capsys.readouterr().err

@@ -7,7 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-from claimctl.cli.extensions import CheckProblem, Extension, Lists, PodWords
+from claimctl.cli.extensions import (
+    CheckProblem,
+    Extension,
+    Lists,
+    PodWords,
+    ReasonsOfExtension,
+)
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import NODES
 from claimctl.wire.traces import WholePod
@@ -68,6 +74,15 @@ class Reschedule(Extension):
                 "ResizeDeferred": "See who could leave, if a policy has DeferredResizes: "
                 f"{command}",
             },
+        )
+
+    def reasons(self) -> ReasonsOfExtension:
+        from claimctl_reschedule.plan.reasons import MEANINGS
+
+        return ReasonsOfExtension(
+            "Why claimctl reschedule leaves a pod where it is",
+            "`claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD` shows more.",
+            {str(ground): text for ground, text in MEANINGS.items()},
         )
 
     def check_policy(self, path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.extensions import CheckProblem, extensions
+from claimctl.cli.main import run
 from claimctl.kube.codec import Listing
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectMeta
@@ -18,6 +19,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import NODES, Resource
 from claimctl.wire.traces import WholePod
 from claimctl_reschedule.extension import EXTENSION
+from claimctl_reschedule.plan.reasons import MEANINGS
 from claimctl_reschedule.shapes.records import (
     RecordedAvoidance,
     RecordedResize,
@@ -99,3 +101,11 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
     file.write_text("kind: Deployment\n")
     with pytest.raises(UsageError):
         EXTENSION.check_policy(file)
+
+
+def test_explain_knows_every_reason_for_which_a_pod_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for reason, meaning in MEANINGS.items():
+        assert run(["explain", f"reason/{reason}"]) == 0
+        assert capsys.readouterr().out.startswith(f"{reason}: {meaning}\nWhat to do: ")

@@ -1,4 +1,4 @@
-"""``claimctl install completion``: the scripts that let a shell complete claimctl's commands.
+"""``claimctl completion``: the scripts that let a shell complete claimctl's commands.
 
 A shell then also completes names from the cluster and the kubeconfig."""
 
@@ -26,15 +26,15 @@ VARIABLE = "_CLAIMCTL_COMPLETE"
 
 
 EXAMPLES = (
-    "source <(claimctl install completion bash)",
-    "claimctl install completion fish > ~/.config/fish/completions/claimctl.fish",
+    "source <(claimctl completion bash)",
+    "claimctl completion fish > ~/.config/fish/completions/claimctl.fish",
 )
 
 
 def command(
     shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")],
 ) -> int:
-    """Print a completion script to source, as in ``source <(claimctl install completion bash)``."""
+    """Print a completion script to source, as in ``source <(claimctl completion bash)``."""
     print_whole(typer_internals.script_for(shell.value, "claimctl", VARIABLE))
     return 0
 

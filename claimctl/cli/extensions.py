@@ -58,6 +58,21 @@ class PodWords:
     advice: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ReasonsOfExtension:
+    """What ``claimctl explain reason/NAME`` says about the reasons of an extension.
+
+    Attributes:
+        topic: which question they answer.
+        remedy: what to do about each.
+        meanings: by name, a sentence.
+    """
+
+    topic: str
+    remedy: str
+    meanings: Mapping[str, str]
+
+
 class Extension:
     """The base class of extensions. Each overrides what it brings."""
 
@@ -76,6 +91,10 @@ class Extension:
     def about_pod(self, pod: Pod) -> PodWords:
         """What to say about a pod; a ``wire.traces.WholePod`` if it was read alone."""
         return PodWords()
+
+    def reasons(self) -> ReasonsOfExtension | None:
+        """Its reasons; None if it has none."""
+        return None
 
     def check_policy(self, path: Path) -> None:
         """Check the file of ``claimctl install --reschedule``; UsageError if it is no policy."""

@@ -21,7 +21,16 @@ from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE, complete_names
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
 from claimctl.cli.extensions import extensions, required
-from claimctl.cli.registry import FAMILIES, Command, Group, entry_of, meant_by, parts_of, top_level
+from claimctl.cli.registry import (
+    ALIASES,
+    FAMILIES,
+    Command,
+    Group,
+    entry_of,
+    meant_by,
+    parts_of,
+    top_level,
+)
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -38,7 +47,8 @@ class LazyGroup(typer.core.TyperGroup):
         command = load(entry)
         if ctx.resilient_parsing:  # a shell asks for completions
             complete_names(command)
-        return entry.name, command, args[len(entry.name.split()) :]
+        words = 1 if args[0] in ALIASES else len(entry.name.split())
+        return entry.name, command, args[words:]
 
     def _without_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -57,6 +67,8 @@ class LazyGroup(typer.core.TyperGroup):
                 formatter.write_dl(rows)
         with formatter.section("Connection flags, as in kubectl, after the command"):
             formatter.write_dl(connection_flags())
+        for alias, name in ALIASES.items():
+            formatter.write(f"\nThe command `{alias}` is `{name}`.\n")
 
 
 def _family(word: str) -> Any:
@@ -156,10 +168,10 @@ def _in_order(arguments: list[str]) -> list[str]:
     """Take common words where people type them.
 
     ``--color`` and ``--debug`` may stand after the command. ``--version`` and ``help COMMAND`` are
-    other words for ``doctor version --client`` and ``COMMAND --help``.
+    other words for ``version --client`` and ``COMMAND --help``.
     """
     if arguments[:1] == ["--version"]:
-        return ["doctor", "version", "--client", *arguments[1:]]
+        return ["version", "--client", *arguments[1:]]
     if arguments[:1] == ["help"]:
         return [*arguments[1:], "--help"]
     if len(arguments) == 1 and arguments[0] in FAMILIES:

@@ -104,6 +104,10 @@ NamespaceOption = Annotated[
     str | None,
     named("--namespace -n NAME", "The namespace.", "that of the context", check=namespace_name),
 ]
+CheckedNamespaceOption = Annotated[
+    str | None,
+    named("--namespace -n NAME", "The namespace.", "all that you may read", check=namespace_name),
+]
 AllNamespacesOption = Annotated[bool, switch("--all-namespaces -A", "Use all namespaces.")]
 SelectorOption = Annotated[
     str,

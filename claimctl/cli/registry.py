@@ -41,8 +41,12 @@ class Command:
 FAMILIES = {
     "uninstall": "Take claimctl out of the cluster.",
     "upgrade": "Take claims and PodGroups over an upgrade of Kubernetes.",
+    "downgrade": "Switch a feature of Kubernetes off under held claims.",
 }
 """First words that are no commands of their own, and what their commands are for."""
+
+ALIASES = {"downgrade-prepare": "downgrade prepare"}
+"""Other names of commands, which ``--help`` gives in its last line."""
 
 _TABLE = {
     Group.LOOK: {
@@ -53,7 +57,7 @@ _TABLE = {
         "doctor": ("doctor:doctor", "Check the cluster and the installation."),
         "doctor driver": ("drivers", "Try what a DRA driver does with held and shared claims."),
         "doctor orphans": ("orphans", "Find and free claims that nothing else will free."),
-        "doctor version": ("doctor:version", "Print the versions of client and cluster."),
+        "version": ("doctor:version", "Print the versions of client and cluster."),
     },
     Group.ACT: {
         "reserve": ("claims.reserve", "Reserve a workload's claims for it."),
@@ -62,7 +66,7 @@ _TABLE = {
     },
     Group.OPERATE: {
         "install": ("install", "Install claimctl in the cluster, or print its manifests."),
-        "install completion": ("claimctl.cli.completion", "Print a shell's completion script."),
+        "completion": ("claimctl.cli.completion", "Print a shell's completion script."),
         "uninstall prepare": ("uninstall:prepare", "Remove what would block anything; pods go on."),
         "uninstall verify": ("uninstall:verify", "Show what is left of claimctl; write nothing."),
         "uninstall run": ("uninstall:run", "Prepare, stop the controller, delete claimctl."),
@@ -75,15 +79,15 @@ _TABLE = {
             "Show the next step of an upgrade, and what blocks it.",
         ),
         "upgrade restore": ("downgrade:upgrade_restore", "Let PodGroups return after an upgrade."),
-        "downgrade-prepare": (
+        "downgrade prepare": (
             "downgrade:downgrade_prepare",
             "Replace workload references by pod references.",
         ),
-        "downgrade-status": (
+        "downgrade status": (
             "downgrade:downgrade_status",
             "Show the next step of a downgrade, and what blocks it.",
         ),
-        "downgrade-restore": (
+        "downgrade restore": (
             "downgrade:downgrade_restore",
             "Let replaced workload references return.",
         ),
@@ -134,6 +138,8 @@ def _line(word: str) -> str:
 
 def entry_of(words: Sequence[str]) -> Command | None:
     """The command that a command line calls: by its first two words, else by the first."""
+    if words[0] in ALIASES:
+        return BY_NAME[ALIASES[words[0]]]
     return BY_NAME.get(" ".join(words[:2])) or BY_NAME.get(words[0])
 
 

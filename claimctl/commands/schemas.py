@@ -11,7 +11,10 @@ from claimctl.cli.extensions import extensions
 from claimctl.cli.printer import print_whole
 
 MODULES = (
+    "claimctl.commands.claims.claim_document",
     "claimctl.commands.claims.documents",
+    "claimctl.commands.claims.node_explanation",
+    "claimctl.commands.claims.pod_document",
     "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
     "claimctl.commands.downgrade.report",

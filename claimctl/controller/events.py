@@ -10,11 +10,12 @@ from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.status.conditions import PROBLEMS
+from claimctl.text import counted
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.workloads import Workload
 
 WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
@@ -27,6 +28,7 @@ WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
     Reason.SCHEDULER_IGNORES_GROUPS,
     Reason.KUBELETS_REFUSE,
     Reason.OLD_KUBELETS,
+    Reason.PODS_PINNED,
     Reason.FINISHED_PODS_LEFT,
     Reason.FORCE_DELETED_PODS,
     Reason.UNKNOWN_REFERENCES,
@@ -41,6 +43,8 @@ WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
 }
 """The reasons of Warning Events. All other reasons are Normal."""
 
+MOST_PODS = 3
+"""Up to so many pods get an Event of their own; more share that of their workload."""
 _RELEASE = "Release"
 _ACTIONS: dict[str, str] = {
     ConditionType.RESERVED: "Reserve",
@@ -103,6 +107,11 @@ def announce(
         )
         subjects = _subjects(announcement, held, snapshot.claim)
         note = f"ClaimReservation {held.name}: {announcement.note}"
+        if announcement.reason == Reason.PODS_PINNED:
+            waiting = counted(len(snapshot.consumers.stuck), "pod waits", "pods wait")
+            command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
+            note += f"; {waiting}; give the devices up: {command}"
+            subjects += _pinned_pods(snapshot)
         for subject in subjects:
             events.record(subject, related=about, **asdict(replace(announcement, note=note)))
         if announcement.type == "Warning" or not subjects:
@@ -126,6 +135,16 @@ def _subjects(
     if announcement.action == _RELEASE:
         return of_claim if held.reservation.metadata.deleting else ()
     return of_workload
+
+
+def _pinned_pods(snapshot: Snapshot) -> tuple[ObjectReference, ...]:
+    """The pods that wait for the claim in vain; none if there are many: then the Event of their
+    workload names their number."""
+    stuck = sorted(snapshot.consumers.stuck)
+    if len(stuck) > MOST_PODS:
+        return ()
+    metas = (snapshot.consumers.pending[uid].metadata for uid in stuck)
+    return tuple(_reference(PODS.api_version, PODS.kind, meta) for meta in metas)
 
 
 def _workload(held: Held) -> ObjectReference:

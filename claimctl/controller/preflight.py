@@ -10,10 +10,15 @@ from claimctl.controller.caches.informers import WATCHED
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, look
 from claimctl.kube.errors import ApiError
+from claimctl.parallel import mapped
 from claimctl.wire.access_reviews import Right
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
 
 log = structlog.get_logger(__name__)
+
+
+QUESTIONS_AT_ONCE = 8
+"""How many rights are asked about at a time."""
 
 
 class NotReady(Exception):
@@ -120,7 +125,8 @@ def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
     """The rights of the controller that the caller lacks, by SelfSubjectAccessReview."""
     rights = wanted_rights(binding=binding, groups=groups)
-    return tuple([str(right) for right in rights if not await client.allowed(right)])
+    allowed = await mapped(client.allowed, rights, QUESTIONS_AT_ONCE)
+    return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
 
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:

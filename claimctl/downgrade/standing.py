@@ -27,7 +27,7 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
 
-PREPARE_COMMAND = "claimctl downgrade-prepare"
+PREPARE_COMMAND = "claimctl downgrade prepare"
 NO_PLAN = DowngradePlan()
 
 
@@ -35,9 +35,9 @@ class Standing(StrEnum):
     LISTED = "Listed"
     """The list has every bound pod and no workload, or the claim is not allocated."""
     TO_PREPARE = "ToPrepare"
-    """The next run of downgrade-prepare writes the list."""
+    """The next run of downgrade prepare writes the list."""
     BLOCKED = "Blocked"
-    """downgrade-prepare cannot write the list: the command of the claim helps."""
+    """downgrade prepare cannot write the list: the command of the claim helps."""
     SKIPPED = "Skipped"
     """The administrator left the claim out with --skip."""
 

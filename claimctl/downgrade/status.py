@@ -24,7 +24,7 @@ from claimctl.downgrade.standing import (
 from claimctl.text import listed
 from claimctl.wire.reservations import RESTORE, DowngradePlan
 
-RESTORE_COMMAND = "claimctl downgrade-restore"
+RESTORE_COMMAND = "claimctl downgrade restore"
 UPGRADE_RESTORE_COMMAND = "claimctl upgrade restore"
 
 

@@ -138,13 +138,16 @@ class Client:
         Raises:
             UnreadableObject: the object exists and cannot be decoded.
         """
-        call = self._call("GET", resource, namespace, name)
+        return await self._read(resource, self._call("GET", resource, namespace, name))
+
+    async def _read(self, resource: Resource[T], call: Call) -> T:
         return self._decode(call, resource, await self._sender.send(call))
 
     async def find(self, resource: Resource[T], name: str, namespace: str = "") -> T | None:
         """Read one object; None if it is not there."""
+        call = self._call("GET", resource, namespace, name)
         with suppress(NotFound):
-            return await self.get(resource, name, namespace)
+            return await self._read(resource, replace(call, may_be_missing=True))
         return None
 
     async def get_raw(self, path: str, query: Query = ()) -> bytes:

@@ -23,6 +23,7 @@ from claimctl.kube.errors import (
     BadRequest,
     Conflict,
     KubeError,
+    NotFound,
     RequestTimeout,
     Unreachable,
 )
@@ -56,6 +57,7 @@ class Call:
     Attributes:
         template: its path without names, for telemetry.
         most_bytes: of the body of the answer.
+        may_be_missing: whether 'not found' is an answer as good as others: no failure in a trace.
     """
 
     method: str
@@ -67,6 +69,7 @@ class Call:
     plural: str = ""
     namespace: str = ""
     most_bytes: int = MOST_BYTES
+    may_be_missing: bool = False
 
     def may_be_repeated(self, error: KubeError) -> bool:
         """Whether it is worth another try after the error, and safe."""
@@ -186,7 +189,8 @@ class Sender:
             except ConnectionError as error:
                 raise _fail(span, connection_lost(call, error)) from error
             except KubeError as error:
-                _fail(span, error)
+                if not (call.may_be_missing and isinstance(error, NotFound)):
+                    _fail(span, error)
                 raise
 
     async def _answer(self, call: Call, span: Span) -> Response:

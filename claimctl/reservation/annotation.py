@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import msgspec
 
@@ -24,6 +25,7 @@ from claimctl.wire.pods import PodTemplateSpec
 from claimctl.wire.reservations import (
     FINALIZER,
     MANAGED_LABEL,
+    POD_GROUP_ANNOTATION,
     RESERVE_ANNOTATION,
     ClaimReservation,
     ClaimReservationSpec,
@@ -33,6 +35,12 @@ from claimctl.wire.workloads import Workload, template_of
 
 RETENTION_ANNOTATION = "claimctl.io/retention-policy"
 IDLE_TIMEOUT_ANNOTATION = "claimctl.io/idle-timeout-seconds"
+_PREFIX = "claimctl.io/"
+OF_WORKLOADS = (
+    *(RESERVE_ANNOTATION, RETENTION_ANNOTATION, IDLE_TIMEOUT_ANNOTATION),
+    POD_GROUP_ANNOTATION,
+)
+"""The annotations that people write on workloads."""
 MOST_CLAIMS = 256
 """The most claims that are reserved for one workload by annotation, and the most entries of its
 list that are read."""
@@ -115,6 +123,18 @@ class Annotated:
             and reservation.metadata.name
             != reservation_name(self.ref, self.meta.uid, reservation.spec.resource_claim_name)
         )
+
+
+def misspelled(meta: ObjectMeta) -> tuple[str, ...]:
+    """What is wrong with the names of a workload's annotations: those of claimctl's prefix that
+    claimctl does not know, each as a sentence with the name that is meant."""
+    unknown = (name for name in meta.annotations or () if name.startswith(_PREFIX))
+    return tuple(
+        f"claimctl knows no annotation {name}; did you mean "
+        f"{next(iter(get_close_matches(name, OF_WORKLOADS, 1, 0.0)))}?"
+        for name in sorted(unknown)
+        if name not in OF_WORKLOADS
+    )
 
 
 def plan(annotated: Annotated) -> AnnotationPlan:

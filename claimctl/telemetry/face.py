@@ -59,6 +59,14 @@ class Span:
     def fail(self, error: BaseException) -> None:
         """Mark the span as failed by ``error``."""
 
+    @property
+    def context(self) -> object:
+        """What other spans can link to; None where nothing reads spans."""
+        return None
+
+    def link(self, context: object) -> None:
+        """Link the span to another one, whose ``context`` this is: both belong to one story."""
+
 
 UNSEEN: AbstractContextManager[Span] = nullcontext(Span())
 """A span where nothing reads spans. All blocks may share it, also at the same time."""

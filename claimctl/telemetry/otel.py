@@ -35,7 +35,7 @@ from opentelemetry.sdk.trace.export import (
     SimpleSpanProcessor,
 )
 from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from claimctl import __version__
@@ -156,6 +156,14 @@ class OtelSpan(Span):
         self._span.set_attribute("error.type", type(error).__qualname__)
         self._span.record_exception(error, timestamp=self._now())
         self._span.set_status(StatusCode.ERROR, str(error))
+
+    @property
+    def context(self) -> object:
+        return self._span.get_span_context()
+
+    def link(self, context: object) -> None:
+        if isinstance(context, SpanContext):
+            self._span.add_link(context)
 
 
 def _resource(settings: TelemetrySettings) -> Resource:

@@ -59,6 +59,9 @@ TOMBSTONE_RESOURCE = "finishedpods"
 DOWNGRADE_PLAN_NAME = "claimctl"
 """The only valid name of a DowngradePlan, so that there is at most one."""
 
+NEVER_REALLOCATED = "reallocationPolicy is Never, or reallocateTimeoutSeconds is null"
+"""Why claimctl does not give a claim up (see ``ClaimReservationSpec.reallocate_after_seconds``)."""
+
 _SUPPORTED = "self.apiGroup.contains('.') || self.apiGroup in ['apps', 'batch']"
 _TEMPLATE_STAYS = (
     "has(self.resourceClaimTemplateName) == has(oldSelf.resourceClaimTemplateName)"
@@ -116,9 +119,18 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     reallocate_timeout_seconds: Seconds | None = 60
     """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
     claimctl releases the claim, so that it can be allocated anew. It does so at once where the node
-    of the devices is cordoned, tainted or gone. null means never.
-    (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
-    in a merge patch, null removes the field, and the default comes back.)"""
+    of the devices is cordoned, tainted or gone. null means never, but
+    'kubectl apply' drops it: write reallocationPolicy Never."""
+    reallocation_policy: Annotated[str, limit(enum=["AfterTimeout", "Never"])] = "AfterTimeout"
+    """Whether claimctl gives up a claim whose devices its pods cannot reach. AfterTimeout: after
+    reallocateTimeoutSeconds. Never: only 'claimctl release' frees it."""
+
+    @property
+    def reallocate_after_seconds(self) -> int | None:
+        """For how long pods may be unschedulable before the claim is given up; None for ever."""
+        if self.reallocation_policy == "Never":
+            return None
+        return self.reallocate_timeout_seconds
 
     @property
     def fixed_grace_seconds(self) -> float:

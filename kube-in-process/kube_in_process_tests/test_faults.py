@@ -57,7 +57,8 @@ def test_a_connection_can_break_after_the_write_took_place() -> None:
 async def test_a_write_can_take_place_and_never_be_answered() -> None:
     made, _ = _failing(Fault(hang=True))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(made.send("POST", PATH, config_map("a")), 30)
+        async with asyncio.timeout(30):
+            await made.send("POST", PATH, config_map("a"))
     assert _names(made) == ["a"]
 
 

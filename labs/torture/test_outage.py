@@ -13,7 +13,6 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
@@ -22,6 +21,7 @@ from labs.torture.reference import LIMIT, dialects
 from labs.torture.testbed import RunVerdict, Testbed, closed, judge, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+from tests.support.explained import claim_lines
 from tests.support.telemetry import Recorder
 
 HOUR = 3600.0

@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -29,6 +28,7 @@ from kube_in_process.real.servers.programs import ASSETS, CannotStart
 
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
+from claimctl.parallel import wait_for
 from claimctl_demo.documents import DocumentClient
 from labs import frame
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas
@@ -125,8 +125,7 @@ async def _play(options: TortureNodesOptions, users: PlayingUsers, killer: Kille
     stopped = asyncio.Event()
     for end in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(end, stopped.set)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stopped.wait(), options.budget)
+    await wait_for(stopped, options.budget)
     users.closing.set()
     kills.cancel()
     await asyncio.gather(kills, return_exceptions=True)

@@ -48,7 +48,10 @@ async def test_it_installs_waits_repeats_and_holds(cluster: ChartSite) -> None:
     assert (looked.code, looked.err) == (0, "")
     assert "Deployment claimctl-system/claimctl-controller created (dry run)" in looked.out
     made = await install(cluster, *WITH_IMAGE, "--wait", "--timeout", "60")
-    assert (made.code, made.err.splitlines()[-1:]) == (0, ["claimctl is installed and runs"])
+    assert (made.code, made.err.splitlines()[-1:]) == (
+        0,
+        ["claimctl is installed, and a controller acts"],
+    )
     again = await install(cluster, *WITH_IMAGE)
     assert (again.code, again.err) == (0, "")
     assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
@@ -82,7 +85,10 @@ async def test_the_rescheduler_runs_beside_the_controller(
     )
     flags = (*WITH_IMAGE, "--reschedule", str(policy), "--reschedule-schedule", "2s")
     made = await install(cluster, *flags, "--wait", "--timeout", "60")
-    assert (made.code, made.err.splitlines()[-1:]) == (0, ["claimctl is installed and runs"])
+    assert (made.code, made.err.splitlines()[-1:]) == (
+        0,
+        ["claimctl is installed, and a controller acts"],
+    )
     again = await install(cluster, *flags)
     assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
 

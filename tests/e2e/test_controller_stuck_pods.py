@@ -13,6 +13,7 @@ from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
+    EVENTS,
     JOBS,
     PODS,
     RESOURCECLAIMS,
@@ -98,6 +99,35 @@ async def test_pods_that_a_killed_scheduler_left_listed_run_elsewhere(stage: Sta
     asked = {REALLOCATE_ANNOTATION: (await stage.claim()).metadata.uid}
     await stage.patch(CLAIMRESERVATIONS, "train-slice", {"metadata": {"annotations": asked}})
     await runs_on(stage, elsewhere(stage, here), pods=2)
+
+
+async def test_a_pod_that_a_hold_pins_says_so_where_people_look(stage: Stage) -> None:
+    """The condition, and an Event on the pod, name the node and the way out, for as long as that
+    is so."""
+    await stage.started(**TIMES)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.reservation("train-slice", reallocationPolicy="Never")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    await stage.until_condition("Reserved", "True", "Reserved")
+    here = await pool_of(stage)
+    await stage.cordon(here)
+    (first,) = await stage.running()
+    await stage.delete(PODS, first.metadata.name)
+    await stage.until_condition("Released", "False", "PodsPinned")
+    (waiting,) = (await stage.client.list(PODS, NAMESPACE)).items
+
+    command = f"claimctl release slice -n {NAMESPACE}"
+
+    async def told() -> bool:
+        events = (await stage.client.list(EVENTS, NAMESPACE)).items
+        notes = [it.note for it in events if it.regarding.uid == waiting.metadata.uid]
+        return any(here in note and command in note for note in notes)
+
+    await stage.until(told, "an Event on the pod names the node and the command")
+    await stage.cordon(here, unschedulable=False)
+    await stage.until_running(1)
+    await stage.until_condition("Released", "False", "Held")
 
 
 async def test_a_pod_with_a_scheduling_gate_keeps_no_device_of_an_ended_job(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""downgrade-prepare as a process, on clusters with and without a controller."""
+"""downgrade prepare as a process, on clusters with and without a controller."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="v
 
 NEXT = {
     Preset.RESERVED_FOR_ANY_POD: "next step (SwitchOffSchedulers): switch the feature off in the "
-    "scheduler, then run `claimctl downgrade-prepare -n ml` again",
-    Preset.PLAIN: "next step (Done): nothing is left to do; `claimctl downgrade-restore` is the "
+    "scheduler, then run `claimctl downgrade prepare -n ml` again",
+    Preset.PLAIN: "next step (Done): nothing is left to do; `claimctl downgrade restore` is the "
     "way back",
 }
 
@@ -47,11 +47,11 @@ async def furnished(served: ServedCluster, native: bool, workload: Workload = TR
 async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
         acts = await furnished(served, options.preset is Preset.RESERVED_FOR_ANY_POD)
-        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
         await served.stage.look_closely()
         acts.expect_exactly_its_pods(TRAIN)
-        again = await served.claimctl("downgrade-prepare", "-n", "ml")
-        other = await served.claimctl("downgrade-prepare")
+        again = await served.claimctl("downgrade", "prepare", "-n", "ml")
+        other = await served.claimctl("downgrade", "prepare")
     document = answer.document
     assert (answer.code, document["carriedOutBy"], document["phase"]) == (
         0,
@@ -76,7 +76,7 @@ async def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         before = acts.claim(TRAIN)
-        answer = await served.claimctl("downgrade-prepare", "--dry-run", "-o", "json")
+        answer = await served.claimctl("downgrade", "prepare", "--dry-run", "-o", "json")
         served.stage.look()
         assert acts.claim(TRAIN) == before
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
@@ -91,7 +91,7 @@ async def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) 
         wide = Workload("wide", "wide", "slice", 260)
         acts = await furnished(served, True, wide)
         before = acts.claim(wide)
-        answer = await served.claimctl("downgrade-prepare")
+        answer = await served.claimctl("downgrade", "prepare")
         served.stage.look()
         assert acts.claim(wide) == before
     assert answer.code == 3
@@ -99,7 +99,7 @@ async def test_what_cannot_be_expressed_is_reported_and_exits_3(tmp_path: Path) 
     assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
     assert answer.err.splitlines() == [
         "0 of 1 claims are listed pod by pod; 1 left as they are: see REASON",
-        "next step (Prepare): solve the blocked claims, then run `claimctl downgrade-prepare`",
+        "next step (Prepare): solve the blocked claims, then run `claimctl downgrade prepare`",
     ]
 
 
@@ -109,7 +109,7 @@ async def test_a_claim_that_the_administrator_skips_blocks_nothing(tmp_path: Pat
         acts = await furnished(served, native=True)
         before = acts.claim(TRAIN)
         skip = ("--skip", "ml/slice", "--skip", "ml/slise")
-        answer = await served.claimctl("downgrade-prepare", *skip, "-o", "json")
+        answer = await served.claimctl("downgrade", "prepare", *skip, "-o", "json")
         served.stage.look()
         assert acts.claim(TRAIN) == before
     assert (answer.code, answer.document["phase"]) == (0, "Prepared")
@@ -125,10 +125,10 @@ async def test_labels_select_the_claims(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         before = acts.claim(TRAIN)
-        other = await served.claimctl("downgrade-prepare", "-l", "team=web")
+        other = await served.claimctl("downgrade", "prepare", "-l", "team=web")
         served.stage.look()
         assert acts.claim(TRAIN) == before
-        in_the_way = await served.claimctl("downgrade-prepare", "-l", "team=ml")
+        in_the_way = await served.claimctl("downgrade", "prepare", "-l", "team=ml")
     assert (other.code, other.err.splitlines()[0]) == (0, "No claim is held by a workload.")
     assert in_the_way.code == 1
     assert "exists already, for all namespaces with labels team=web" in in_the_way.err
@@ -140,8 +140,8 @@ async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> Non
         acts = await furnished(served, native=True)
         await served.stage.dismiss_controller()
         # the run settles for 5 s between writing the list and reading it again
-        answer = await served.claimctl("downgrade-prepare", "--timeout", "2")
-        again = await served.claimctl("downgrade-prepare")
+        answer = await served.claimctl("downgrade", "prepare", "--timeout", "2")
+        again = await served.claimctl("downgrade", "prepare")
         acts.expect_exactly_its_pods(TRAIN)
     assert (answer.code, again.code) == (1, 0)
     assert answer.err == (
@@ -167,7 +167,7 @@ async def test_bad_input_ends_in_one_line_before_anything_is_written(
     arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     async with cluster(NATIVE, tmp_path) as served:
-        answer = await served.claimctl("downgrade-prepare", *arguments)
+        answer = await served.claimctl("downgrade", "prepare", *arguments)
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
     assert (answer.code, answer.out) == (2, "")
     assert message in answer.err
@@ -179,7 +179,7 @@ async def test_without_a_controller_the_administrators_rights_are_used(tmp_path:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         await served.stage.dismiss_controller()
-        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
         acts.expect_exactly_its_pods(TRAIN)
     assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
 
@@ -189,7 +189,7 @@ async def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) 
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         await served.stage.dismiss_controller()
-        arguments = ("downgrade-prepare", "--kubeconfig", str(served.kubeconfig))
+        arguments = ("downgrade", "prepare", "--kubeconfig", str(served.kubeconfig))
         process = await asyncio.create_subprocess_exec(*command_line(*arguments))
         # it settles for some seconds between writing the list and looking at it again
         await served.stage.until(
@@ -199,7 +199,7 @@ async def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) 
         assert await process.wait() == 130
         (plan,) = (await served.stage.client.list(DOWNGRADEPLANS)).items
         assert plan.status.phase == "Expanding"
-        again = await served.claimctl("downgrade-prepare", "-o", "json")
+        again = await served.claimctl("downgrade", "prepare", "-o", "json")
     document = again.document
     assert (again.code, document["phase"]) == (0, "Prepared")
     assert document["claims"][0]["workloadReferences"][0]["name"] == "train"
@@ -209,7 +209,7 @@ async def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) 
 async def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
-        await served.claimctl("downgrade-prepare", "-n", "ml")
+        await served.claimctl("downgrade", "prepare", "-n", "ml")
         more = Workload("ml", "train", "slice", 20)
         await acts.change(more, {"replicas": 20})
         await acts.runs(more)
@@ -221,7 +221,7 @@ async def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
 async def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
     async with cluster(HOLD, tmp_path) as served:
         await served.stage.user.create(objects.namespace("ml"))
-        answer = await served.claimctl("downgrade-prepare")
+        answer = await served.claimctl("downgrade", "prepare")
     assert (answer.code, answer.out) == (0, "")
     assert answer.err.startswith("No claim is held by a workload.\n")
 
@@ -238,12 +238,12 @@ async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
         if not tended:
             await served.stage.dismiss_controller()
         before = acts.claim(TRAIN)
-        dry = await served.claimctl("downgrade-prepare", "-n", "ml", "--dry-run", "-o", "json")
-        answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        dry = await served.claimctl("downgrade", "prepare", "-n", "ml", "--dry-run", "-o", "json")
+        answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
         served.stage.look()
         assert acts.claim(TRAIN) == before
         write_list(served, listed)
-        again = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
+        again = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
         acts.expect_exactly_its_pods(TRAIN)
     for told in (dry, answer):
         (record,) = told.document["claims"]
@@ -266,13 +266,13 @@ async def test_what_was_replaced_returns_and_the_plan_goes(tended: bool, tmp_pat
         acts = await furnished(served, native=True)
         if not tended:
             await served.stage.dismiss_controller()
-        await served.claimctl("downgrade-prepare")
-        dry = await served.claimctl("downgrade-restore", "--dry-run", "-o", "json")
-        answer = await served.claimctl("downgrade-restore", "-o", "json")
+        await served.claimctl("downgrade", "prepare")
+        dry = await served.claimctl("downgrade", "restore", "--dry-run", "-o", "json")
+        answer = await served.claimctl("downgrade", "restore", "-o", "json")
         served.stage.look()
         held = [each for each in acts.references(TRAIN) if each.resource == "deployments"]
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
-        again = await served.claimctl("downgrade-restore")
+        again = await served.claimctl("downgrade", "restore")
     assert [each.name for each in held] == ["train"]
     assert [(each.code, each.document["claims"][0]["state"]) for each in (dry, answer)] == [
         (0, "WouldRestore"),
@@ -291,10 +291,10 @@ async def test_a_reference_whose_workload_is_gone_stays_on_record(tmp_path: Path
     async with cluster(NATIVE, tmp_path) as served:
         await furnished(served, native=True)
         await served.stage.dismiss_controller()
-        await served.claimctl("downgrade-prepare")
+        await served.claimctl("downgrade", "prepare")
         admin = served.embedded.admin
         admin.delete("deployments", "ml", "train", DeleteOptions(propagation="Orphan"))
-        answer = await served.claimctl("downgrade-restore")
+        answer = await served.claimctl("downgrade", "restore")
         plans = (await served.stage.client.list(DOWNGRADEPLANS)).items
     assert answer.code == 3
     assert "NotRestored" in answer.out

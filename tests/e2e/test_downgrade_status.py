@@ -1,4 +1,4 @@
-"""downgrade-status as a process: the next step in each dialect, and what is in its way.
+"""downgrade status as a process: the next step in each dialect, and what is in its way.
 
 ``test_runbook_downgrade.py`` plays the whole way with PodGroups.
 """
@@ -37,7 +37,7 @@ async def furnished(served: ServedCluster, workload: Workload = TRAIN) -> Acts:
 
 
 async def status(served: ServedCluster, *arguments: str) -> tuple[int, Any]:
-    answer = await served.claimctl("downgrade-status", "-o", "json", *arguments)
+    answer = await served.claimctl("downgrade", "status", "-o", "json", *arguments)
     return answer.code, answer.document
 
 
@@ -56,7 +56,7 @@ async def test_native(tmp_path: Path) -> None:
             "kube-controller-manager": "Off",
             "kubelets": "On",
         }
-        await served.claimctl("downgrade-prepare")
+        await served.claimctl("downgrade", "prepare")
         code, document = await status(served)
         assert (code, document["step"]) == (0, "SwitchOffSchedulers")
         off = ("--switched-off", "scheduler")
@@ -82,7 +82,7 @@ async def test_hold(tmp_path: Path) -> None:
         await furnished(served)
         code, document = await status(served)
         assert (code, document["step"]) == (0, "Prepare")
-        told = await served.claimctl("downgrade-prepare")
+        told = await served.claimctl("downgrade", "prepare")
         assert "next step (Done): nothing is left to do" in told.err
         code, document = await status(served)
         assert (code, document["step"]) == (0, "Done")
@@ -96,19 +96,19 @@ async def test_a_blocked_claim_is_shown_with_its_command(tmp_path: Path) -> None
     async with cluster(NATIVE, tmp_path) as served:
         wide = Workload("wide", "wide", "slice", 260)
         await furnished(served, wide)
-        answer = await served.claimctl("downgrade-status")
+        answer = await served.claimctl("downgrade", "status")
     assert answer.code == 3
     assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
     assert answer.err == (
         "0 of 1 claims are ready, 1 are blocked; next step (Prepare): solve the blocked claims, "
-        "then run `claimctl downgrade-prepare`\n"
+        "then run `claimctl downgrade prepare`\n"
     )
 
 
 async def test_it_watches_until_the_last_step_is_done(tmp_path: Path) -> None:
     async with cluster(HOLD, tmp_path) as served:
         await furnished(served)
-        arguments = ("downgrade-status", "-w", "--kubeconfig", str(served.kubeconfig))
+        arguments = ("downgrade", "status", "-w", "--kubeconfig", str(served.kubeconfig))
         watching = await asyncio.create_subprocess_exec(
             *command_line(*arguments),
             stdout=asyncio.subprocess.DEVNULL,
@@ -116,7 +116,7 @@ async def test_it_watches_until_the_last_step_is_done(tmp_path: Path) -> None:
         )
         assert watching.stderr is not None
         first = await watching.stderr.readline()
-        await served.claimctl("downgrade-prepare")
+        await served.claimctl("downgrade", "prepare")
         rest = await watching.stderr.read()
         assert await watching.wait() == 0
     assert b"next step (Prepare)" in first
@@ -125,7 +125,7 @@ async def test_it_watches_until_the_last_step_is_done(tmp_path: Path) -> None:
 
 async def test_a_component_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
     async with cluster(HOLD, tmp_path) as served:
-        answer = await served.claimctl("downgrade-status", "--switched-off", "kubelet")
+        answer = await served.claimctl("downgrade", "status", "--switched-off", "kubelet")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == (
         "error: --switched-off: 'kubelet' is not one of api-server, scheduler, "

@@ -95,7 +95,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
 async def _read(shell: CommandShell, acts: Acts, directory: Path) -> None:
     pod = acts.pods(TRAIN)[0].metadata.name
     (directory / "policy.yaml").write_text(POLICY)
-    await shell.says("doctor version", "Kubernetes:", "Mode:")
+    await shell.says("version", "Kubernetes:", "Mode:")
     await shell.says("doctor", "no problems")
     if acts.groups:  # it takes some seconds
         line = "doctor driver gpu.example.com -n ml --node node-0 -o yaml"
@@ -103,22 +103,25 @@ async def _read(shell: CommandShell, acts: Acts, directory: Path) -> None:
     else:
         await shell.says("doctor driver nope -n ml", "no ResourceSlice is of this driver", code=2)
     await shell.says("reserve deploy/train -n ml --dry-run", "claim slice would be reserved")
+    await shell.says(
+        "reserve deploy/train -n ml --wait", "claim slice reserved for deployment/train"
+    )
     await shell.says("get -n ml", "slice", "Held", "deployments/train")
     await shell.says("explain slice -n ml", "deployments/train is listed (claimctl's)")
     await shell.says(f"explain pod/{pod} -n ml", "slice")
     await shell.says("tree deploy/train -n ml", "ResourceClaim/slice (Held", pod)
     await shell.says("timeline slice -n ml", "deployments/train")
-    await shell.says("downgrade-status", "next step")
+    await shell.says("downgrade status", "next step")
     await shell.says(f"reschedule --policy-config-file {directory}/policy.yaml --dry-run=client")
     await shell.says(f"install --image {IMAGE} --dry-run -o yaml", "kind: Deployment")
-    await shell.says("install completion bash", "claimctl")
+    await shell.says("completion bash", "claimctl")
 
 
 async def _downgrade(shell: CommandShell, acts: Acts) -> None:
-    await shell.says("downgrade-prepare -n ml", "Expanded", "1 of 1 claims are listed pod by pod")
+    await shell.says("downgrade prepare -n ml", "Expanded", "1 of 1 claims are listed pod by pod")
     await acts.stage.look_closely()
     acts.expect_exactly_its_pods(TRAIN)
-    await shell.says("downgrade-restore", "1 of 1 claims have their workload references again")
+    await shell.says("downgrade restore", "1 of 1 claims have their workload references again")
     await acts.stage.look_closely()
     acts.expect_held(TRAIN)
 

@@ -11,7 +11,6 @@ from kube_in_process.components.drivers.driver import Driver
 from kube_in_process.habits.preparing import FailsToPrepare
 from kube_in_process.habits.publishing import TaintsNoSchedule
 
-from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
@@ -19,6 +18,7 @@ from claimctl.commands.doctor.examination import examine
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, NODES, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.support.explained import claim_lines, pod_lines, workload_lines
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -65,17 +65,17 @@ async def scaled(stage: Stage, replicas: int) -> None:
 async def told(stage: Stage) -> dict[str, str]:
     """What each command says, by its name; what doctor says of held devices."""
     client, clock = stage.client, stage.clock
-    claim = explain_text.claim_lines(await explain(client, NAMESPACE, "slice", clock.now()))
+    claim = claim_lines(await explain(client, NAMESPACE, "slice", clock.now()))
     workload = await explain_workload(client, NAMESPACE, "Deployment", "train", clock)
     found = diagnosis(await examine(client, clock))
     said = {
         "claim": claim,
-        "deployment": explain_text.workload_lines(workload),
+        "deployment": workload_lines(workload),
         "doctor": [each.message for each in found if each.check == "held-devices"],
     }
     for pod in (await client.list(PODS, NAMESPACE)).items:
         explained = await explain_pod(client, NAMESPACE, pod.metadata.name, clock)
-        said["pod"] = explain_text.pod_lines(explained)
+        said["pod"] = pod_lines(explained)
     return {name: "\n".join(lines) for name, lines in said.items()}
 
 
@@ -156,7 +156,7 @@ async def test_pods_that_wait_for_a_node_that_is_gone_are_led_to_release(stage: 
     nobody_is_calmed(
         await told(stage),
         f"node {place.node}",
-        "reallocateTimeoutSeconds is null, so claimctl never gives the claim up",
+        "so claimctl never gives the claim up",
         f"claimctl release slice -n {NAMESPACE}",
     )
 
@@ -168,7 +168,9 @@ async def test_pods_that_wait_for_a_cordoned_node_are_led_to_uncordon(stage: Sta
     await scaled(stage, 1)
     await stage.quiet(10)
     nobody_is_calmed(
-        await told(stage), f"kubectl uncordon {place.node}", "reallocateTimeoutSeconds is null"
+        await told(stage),
+        f"kubectl uncordon {place.node}",
+        "reallocationPolicy is Never",
     )
     await stage.cordon(place.node, unschedulable=False)
     await stage.until_running(1)

@@ -61,7 +61,7 @@ doctor -n ml
 doctor driver nope -n ml
 doctor driver gpu.example.com -n ml --node node-0 --timeout 2
 doctor orphans -n ml
-doctor version
+version
 reserve deploy/web -n ml --dry-run
 reserve deploy/nope -n ml --dry-run
 release slice -n ml --dry-run
@@ -72,26 +72,26 @@ reschedule --policy-config-file {folder}/policy.yaml --dry-run=server
 reschedule --policy-config-file {folder}/policy.yaml --why ml/{web}
 reschedule --policy-config-file {folder}/policy.yaml --why ml/{train}
 install --image {image} --dry-run
-install completion bash
+completion bash
 uninstall verify
 uninstall prepare --dry-run
 uninstall run --dry-run
 upgrade prepare --to 1.37 --dry-run
 upgrade status
 upgrade restore --dry-run
-downgrade-status
-downgrade-prepare -n ml --dry-run
-downgrade-prepare -n nope --dry-run
-downgrade-prepare -n ml --timeout 60
-downgrade-restore --dry-run
-downgrade-restore --timeout 60
+downgrade status
+downgrade prepare -n ml --dry-run
+downgrade prepare -n nope --dry-run
+downgrade prepare -n ml --timeout 60
+downgrade restore --dry-run
+downgrade restore --timeout 60
 release slice -n ml --wait --timeout 1
 reschedule --policy-config-file {folder}/policy.yaml
 """
 """The first line of a command is tried in every form of output."""
 SHOW_TEXTS = {
-    *("get", "explain", "timeline", "tree", "doctor", "doctor version"),
-    *("reschedule", "downgrade-prepare", "doctor driver"),
+    *("get", "explain", "timeline", "tree", "doctor", "version"),
+    *("reschedule", "downgrade prepare", "doctor driver"),
 }
 """The commands that show texts of tenants, and not only names that the API server checks."""
 POLICY = {

@@ -9,8 +9,7 @@ import pytest
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.session import Session
-from claimctl.commands.claims import explain_text
-from claimctl.commands.claims.documents import explanation_of
+from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.reserve_work import Wanted, annotate
@@ -34,6 +33,7 @@ from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage
 from tests.e2e.kinds import begin, define, describe, forbid, gangs, make_job, make_pod
 from tests.e2e.operators import JOBSETS, LEADERS, LeaderWorkerSets
 from tests.e2e.rights import grant, permissions, strict
+from tests.support.explained import claim_lines, pod_lines, workload_lines
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -60,19 +60,17 @@ async def training(stage: Stage) -> AsyncIterator[str]:
 
 async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: Stage) -> None:
     async with training(stage) as pod:
-        claim = explain_text.claim_lines(
-            await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-        )
+        claim = claim_lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
         at = claim.index("    JobSet train is Active by claimctl's rule")
         assert claim[at + 1 : at + 3] == [
             f"    {RULE_ENDED} no: {ENDED}",
             f"    {RULE_IDLE} no: {IDLE}",
         ]
         explained = await explain_pod(stage.client, NAMESPACE, pod, stage.clock)
-        lines = explain_text.pod_lines(explained)
+        lines = pod_lines(explained)
         assert lines[0].endswith(f"/{pod}, of job/train-0 of jobset/train")
         workload = await explain_workload(stage.client, NAMESPACE, "jobset", "train", stage.clock)
-        lines = explain_text.workload_lines(workload)
+        lines = workload_lines(workload)
         assert lines[:5] == [
             f"JobSet:     {NAMESPACE}/train",
             "Wants:      pods, and its rule does not say how many; 1 running, 0 waiting for a node",
@@ -91,7 +89,7 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
 async def test_explain_names_the_expression_that_decided(stage: Stage) -> None:
     async def rules() -> tuple[list[str], RuleExpression]:
         explanation = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-        lines = explain_text.claim_lines(explanation)
+        lines = claim_lines(explanation)
         (decision,) = explanation_of(explanation, stage.clock.now()).reservations
         (expression,) = decision.expressions
         return [line.strip() for line in lines if line.startswith("    ")], expression
@@ -118,9 +116,7 @@ async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:
     gang = await begin(stage, kind)
     await make_pod(stage, gang, kind, "train-a")
     await stage.until_condition("Ready", "False", "WorkloadStateUnknown")
-    lines = explain_text.claim_lines(
-        await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-    )
+    lines = claim_lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
     assert f"    Gang train is Unknown by WorkloadKind gangs.{kind.group}" in lines
     name = f"gangs.{kind.group}"
     assert (
@@ -163,7 +159,7 @@ async def test_explain_and_reserve_say_that_the_annotation_of_a_copy_does_not_co
         assert asker.line.startswith("LeaderWorkerSet train asks for a hold of it")
         found = await explain_workload(stage.client, NAMESPACE, "StatefulSet", "train", stage.clock)
         text = "LeaderWorkerSet train, to which it belongs, has it, too"
-        lines = explain_text.workload_lines(found)
+        lines = workload_lines(found)
         assert any(text in line for line in lines)
         assert not any("there is no ClaimReservation yet" in line for line in lines)
         session = Session(stage.client, stage.clock, NAMESPACE, stage.connect())

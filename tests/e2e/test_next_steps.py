@@ -435,7 +435,7 @@ NO_STATE = {
     "claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller": "rights only",
     "claimctl doctor": "run by the test without a controller",
     "claimctl doctor driver": "needs a driver: test_driver_check.py",
-    "claimctl downgrade-status": "played by the runbook of the downgrade",
+    "claimctl downgrade status": "played by the runbook of the downgrade",
     "claimctl get": "says which names the command takes",
     "claimctl install --component crds": "needs a cluster without the CRDs",
     "claimctl install --component rbac": "needs a cluster without the roles",

@@ -40,13 +40,13 @@ async def test_an_editor_lets_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize("user", ["view", "edit", "nobody"])
 async def test_a_downgrade_is_not_for_everybody(tmp_path: Path, user: str) -> None:
     async with office(tmp_path) as made:
-        refused = await made.ask(user, "downgrade-prepare")
+        refused = await made.ask(user, "downgrade", "prepare")
         assert (refused.code, "forbidden" in refused.err) == (1, True), refused
 
 
 async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
     async with office(tmp_path) as made:
-        answer = await made.ask("admin", "downgrade-prepare", "-o", "json")
+        answer = await made.ask("admin", "downgrade", "prepare", "-o", "json")
         assert answer.code == 0, answer
         found = (answer.document["carriedOutBy"], answer.document["phase"])
         assert found == ("controller", "Prepared")
@@ -98,8 +98,8 @@ async def test_a_right_that_is_lost_on_the_way_ends_an_uninstall_with_one_line(
 async def test_an_administrator_sees_the_status_of_a_downgrade(tmp_path: Path) -> None:
     """Without the right to create claims, the API server's row says so."""
     async with office(tmp_path) as made:
-        answer = await made.ask("admin", "downgrade-status", "-o", "json")
-        refused = await made.ask("edit", "downgrade-status")
+        answer = await made.ask("admin", "downgrade", "status", "-o", "json")
+        refused = await made.ask("edit", "downgrade", "status")
     assert answer.code == 0, answer
     (found,) = [each for each in answer.document["components"] if each["component"] == "api-server"]
     assert (found["feature"], "forbidden" in found["now"]) == ("Unknown", True)

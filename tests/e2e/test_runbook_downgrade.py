@@ -19,7 +19,7 @@ PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 
 
 async def step(served: ServedCluster, *arguments: str) -> str:
-    answer = await served.claimctl("downgrade-status", "-o", "json", *arguments)
+    answer = await served.claimctl("downgrade", "status", "-o", "json", *arguments)
     return str(answer.document["step"])
 
 
@@ -49,14 +49,14 @@ async def _off(book: Runbook, served: ServedCluster, acts: Acts) -> None:
         told = await book.play("1. Prepare")
         assert "next step (SwitchOffSchedulers)" in told[0].err
         await scale(acts, 5)
-        shown = (await served.claimctl("downgrade-status", "-o", "json")).document
+        shown = (await served.claimctl("downgrade", "status", "-o", "json")).document
         assert (shown["step"], component(shown, "scheduler")) == ("SwitchOffSchedulers", "On")
         assert shown["claims"][0]["reason"] == "PutBack"
         switch(served, scheduler_pod_groups=False, kcm_pod_groups=False)
         await book.play("2. Switch off the scheduler and kube-controller-manager")
         await book.play("3. Prepare again")
         await scale(acts, 6)
-        shown = (await served.claimctl("downgrade-status", "-o", "json")).document
+        shown = (await served.claimctl("downgrade", "status", "-o", "json")).document
         assert (shown["step"], component(shown, "scheduler")) == ("SwitchOffKubelets", "Off")
         switch(served, kubelet_pod_groups=False)
         await book.play("4. Switch off the kubelets")
@@ -72,7 +72,7 @@ async def _without_the_feature(served: ServedCluster, acts: Acts) -> None:
     # the slices of a node that boots are away for a while, and doctor says so
     served.embedded.driver(served.embedded.options.driver).publish_again("node-0")
     await served.stage.until(lambda: restarts(served) == [1] * 6, "all pods have restarted")
-    shown = (await served.claimctl("downgrade-status", "-o", "json")).document
+    shown = (await served.claimctl("downgrade", "status", "-o", "json")).document
     assert (shown["step"], shown["clear"]) == ("Done", True)
 
 
@@ -99,7 +99,7 @@ async def test_the_naive_order_breaks_pods(tmp_path: Path) -> None:
         served.embedded.reboot_node("node-0")
         await served.stage.until(lambda: restarts(served) == [], "no pod starts again")
         await served.stage.until(lambda: refused(served) == 4, "the kubelet says why")
-        answer = await served.claimctl("downgrade-status", "-o", "json")
+        answer = await served.claimctl("downgrade", "status", "-o", "json")
         assert answer.code == 3
         refusing = [each for each in answer.document["components"] if each["refuses"]]
         assert [each["node"] for each in refusing] == ["node-0"]

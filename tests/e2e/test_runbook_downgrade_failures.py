@@ -60,7 +60,7 @@ async def nothing_is_wrong(tmp_path: Path) -> None:
 async def interrupted(tmp_path: Path) -> None:
     async with held(tmp_path) as (served, acts, book):
         await served.stage.dismiss_controller()
-        arguments = ("downgrade-prepare", "--kubeconfig", str(served.kubeconfig))
+        arguments = ("downgrade", "prepare", "--kubeconfig", str(served.kubeconfig))
         process = await asyncio.create_subprocess_exec(*command_line(*arguments))
         await served.stage.until(
             lambda: len(acts.references(TRAIN)) == TRAIN.pods, "the list is written", 60
@@ -89,7 +89,7 @@ async def forbidden(tmp_path: Path) -> None:
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))
         await stage.until_condition("Reserved", "True", "Reserved")
         _take_away(embedded, "resourceclaims/status")
-        refused = await claimctl("downgrade-prepare", "--kubeconfig", str(kubeconfig))
+        refused = await claimctl("downgrade", "prepare", "--kubeconfig", str(kubeconfig))
         assert (refused.code, "Forbidden" in refused.out) == (1, True), refused
         await Runbook(PAGE, kubeconfig).play("A request is forbidden")
         listed = await stage.references()
@@ -148,9 +148,9 @@ async def idle(tmp_path: Path) -> None:
 
 async def gate_on(tmp_path: Path) -> None:
     async with held(tmp_path, PODGROUP) as (served, acts, book):
-        await served.claimctl("downgrade-prepare")
+        await served.claimctl("downgrade", "prepare")
         await scale(acts, 5)
-        shown = (await served.claimctl("downgrade-status", "-o", "json")).document
+        shown = (await served.claimctl("downgrade", "status", "-o", "json")).document
         assert shown["claims"][0]["reason"] == "PutBack"
         switch(served, scheduler_pod_groups=False, kcm_pod_groups=False)
         await book.play("The scheduler gate is still on")
@@ -171,7 +171,7 @@ async def kubelets_first(tmp_path: Path) -> None:
 async def not_restored(tmp_path: Path) -> None:
     async with held(tmp_path) as (served, _, book):
         await served.stage.dismiss_controller()
-        await served.claimctl("downgrade-prepare")
+        await served.claimctl("downgrade", "prepare")
         options = DeleteOptions(propagation="Orphan")
         served.embedded.admin.delete("deployments", "ml", "train", options)
         await book.play("Some references do not return")

@@ -582,7 +582,7 @@ async def test_a_downgrade_under_way_is_waited_for_and_its_record_is_named(
             return await everywhere.clean()
 
         await stage.until(over, "the plan is carried out")
-        assert "claimctl downgrade-restore" in (await everywhere.look()).notes[0]
+        assert "claimctl downgrade restore" in (await everywhere.look()).notes[0]
 
 
 async def test_what_reschedule_left_goes_without_that_distribution(

@@ -82,11 +82,14 @@ async def test_one_command_takes_everything_away_and_pods_stay(tmp_path: Path) -
         assert verified.code == 0
         assert "installed: " in verified.err
         assert "more; `claimctl uninstall run` deletes them" in verified.err
-        done = await served.claimctl("uninstall", "run")
+        refused = await served.claimctl("uninstall", "run")
+        assert (refused.code, refused.err.count("\n")) == (2, 1), refused
+        assert refused.err.startswith("error: uninstall run: --yes is needed where nobody ")
+        done = await served.claimctl("uninstall", "run", "--yes")
         assert done.code == 0, done
         assert done.err.endswith("claimctl is uninstalled\n")
         served.stage.look()
         assert {pod.metadata.uid for pod in acts.pods(TRAIN)} == pods
         assert acts.workloads(TRAIN) == ()
-        again = await served.claimctl("uninstall", "run")
+        again = await served.claimctl("uninstall", "run", "--yes")
         assert (again.code, "Definition" in again.err) == (0, False), again

@@ -106,7 +106,7 @@ async def test_a_plan_for_a_downgrade_is_in_the_way(tmp_path: Path) -> None:
     assert (answer.code, status.code) == (1, 1)
     assert "DowngradePlan claimctl exists already, for all namespaces" in answer.err
     assert status.err == (
-        "error: a downgrade is under way, and no upgrade: claimctl downgrade-status\n"
+        "error: a downgrade is under way, and no upgrade: claimctl downgrade status\n"
     )
 
 

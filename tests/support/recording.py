@@ -23,6 +23,8 @@ class Recording(Telemetry):
     observed: dict[Series, list[float]] = field(default_factory=dict)
     attributes: dict[str, Value] = field(default_factory=dict)
     failures: list[BaseException] = field(default_factory=list)
+    links: list[object] = field(default_factory=list)
+    """The contexts that spans were linked to."""
 
     def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
         self.counts[series(metric, labels)] += int(amount)
@@ -60,3 +62,10 @@ class _Span(Span):
 
     def fail(self, error: BaseException) -> None:
         self.recording.failures.append(error)
+
+    @property
+    def context(self) -> object:
+        return id(self)
+
+    def link(self, context: object) -> None:
+        self.recording.links.append(context)

@@ -51,7 +51,9 @@ COMMANDS = {f"{entry.module.replace('.', '/')}.py" for entry in registry.COMMAND
 """The files with the flags of commands. Their tests, and those of the work beside them, are in
 files of their names, or in e2e/test_every_command.py, which plays every command."""
 PRINTING = (
+    "commands/claims/claim_document.py",
     "commands/claims/documents.py",
+    "commands/claims/pod_document.py",
     "commands/doctor/documents.py",
     "commands/drivers/documents.py",
     "commands/claims/explain_text.py",

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from claimctl.parallel import in_parallel, wait_any
+from claimctl.parallel import in_parallel, mapped, side_by_side, wait_any
 
 
 async def test_at_most_limit_items_run_at_a_time_and_all_run() -> None:
@@ -64,3 +64,27 @@ async def test_a_wait_ends_with_the_first_event_or_in_time(set_after: float, wai
     began = loop.time()
     await wait_any(first, second, seconds=5.0)
     assert loop.time() - began == pytest.approx(waited)
+
+
+async def test_answers_come_in_the_order_of_the_questions() -> None:
+    async def ask(seconds: int) -> int:
+        await asyncio.sleep(seconds)
+        return seconds * 10
+
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    assert await mapped(ask, [3, 1, 2], 2) == [30, 10, 20]
+    assert loop.time() - begun == 3
+
+
+async def test_the_first_error_of_a_group_is_raised_as_it_is() -> None:
+    async def fail() -> None:
+        raise KeyError("x")
+
+    async def wait_beside() -> None:
+        async with side_by_side() as group:
+            group.create_task(fail())
+            await asyncio.sleep(60)
+
+    with pytest.raises(KeyError, match="x"):
+        await wait_beside()

@@ -93,6 +93,11 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     from claimctl_demo.story.presets import PRESETS
 
     major, _, minor = kubernetes_version.partition(".")
+    if dialect is DialectName.PODGROUP and int(minor) < 36:
+        raise UsageError(
+            "--reservation-mode: PodGroups share claims from Kubernetes 1.36; with "
+            f"--kubernetes-version {kubernetes_version} choose hold"
+        )
     options = ClusterOptions(
         preset=PRESETS[dialect],
         kubernetes_version=(int(major), int(minor)),

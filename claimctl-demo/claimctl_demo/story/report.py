@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TextIO
 
+import typer
+
+from claimctl.cli.color import in_color
 from claimctl.commands.timeline.model import Timeline
 from claimctl_demo.story.documents import DemoReport, DemoStep
 from claimctl_demo.story.parts import Part
@@ -99,40 +102,36 @@ class Printer:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
-        self._colours = self._out.isatty()
+        self._colours = in_color(self._out)
 
     def head(self, text: str) -> None:
-        self._line(text, "bold")
+        self._line(text, bold=True)
 
     def step(self, step: Step) -> None:
-        mark, colour = ("ok  ", "green") if step.ok else ("FAIL", "red")
+        mark, color = ("ok  ", "green") if step.ok else ("FAIL", "red")
         figures = f" {text}" if (text := figures_of(step)) else ""
-        self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", colour)
+        self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", color)
 
     def text(self, text: str) -> None:
-        self._line(text, "")
+        self._line(text)
 
     def end(self, report: Report) -> None:
         for violation in report.violations:
             self._line(f"VIOLATION {violation.rule}: {violation.message}", "red")
         for error in report.errors:
             self._line(f"ERROR in the cluster: {error}", "red")
-        self._line(report.conclusion(), "bold" if report.ok else "red")
+        self._line(report.conclusion(), None if report.ok else "red", bold=report.ok)
 
-    def _line(self, text: str, style: str) -> None:
-        if not self._colours:
-            print(text, file=self._out, flush=True)
-            return
-        from rich.console import Console
-        from rich.text import Text
-
-        Console(file=self._out, soft_wrap=True).print(Text(text, style=style))
+    def _line(self, text: str, color: str | None = None, *, bold: bool = False) -> None:
+        """Print a line on the stream itself, which keeps it apart from a live line."""
+        styled = typer.style(text, fg=color, bold=bold or None) if self._colours else text
+        print(styled, file=self._out, flush=True)
 
 
 class Quiet(Printer):
     """Prints nothing: the command prints the report at the end."""
 
-    def _line(self, text: str, style: str) -> None:
+    def _line(self, text: str, color: str | None = None, *, bold: bool = False) -> None:
         return None
 
 

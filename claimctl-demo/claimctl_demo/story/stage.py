@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol, TypeVar
@@ -22,6 +22,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.parallel import wait_for
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_witness.witness import Witness
@@ -120,8 +121,7 @@ class Stage:
             if now - since > seconds:
                 raise TimeoutError
             # The condition may concern the controller and not the server.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
+            await wait_for(self._changed, _LOOK_SECONDS)
             await asyncio.sleep(_TOGETHER_SECONDS)
 
     def _check_controller(self) -> None:

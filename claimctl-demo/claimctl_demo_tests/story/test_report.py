@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
+from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
+from claimctl.cli.progress import progress
 from claimctl_demo.commands.demo import exit_code
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
@@ -47,6 +51,19 @@ def test_each_step_is_one_plain_line_with_its_figures() -> None:
         "VIOLATION DeallocatedInUse: revision 7: claim ml/slice ...\n"
         "1 of 2 steps as they should be, 1 violations in the server's history, 3.0s\n"
     )
+
+
+def test_a_live_line_of_a_terminal_is_removed_before_a_step_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", COLOR_VARIABLE: "always"}.items():
+        monkeypatch.setenv(name, value)
+    with progress("playing", live=True, prints=True):
+        Printer().step(GOOD)
+    out, err = capsys.readouterr()
+    assert out == ""
+    before, _, _ = err.partition("ok     1.2s")
+    assert before.rpartition("playing")[2].endswith("\r\x1b[2K\x1b[32m")
 
 
 def test_the_document_has_the_measured_figures() -> None:

@@ -113,13 +113,14 @@ def _summary(report: RunReport, wanted: RescheduleOptions) -> str:
     if changed:
         stale = "; make a new plan" if report.is_stale else ""
         parts.append(f"{changed} left alone, since they changed{stale}")
-    if report.blocked:
-        parts.append(f"{len(report.blocked)} refused")
+    not_begun = sum(step.reason is Ground.INTERRUPTED for step in report.blocked)
+    if refused := len(report.blocked) - not_begun:
+        parts.append(f"{refused} refused")
     if report.helps:
         helped = len(report.helps) - len(report.unhelped)
         parts.append(f"{helped} of {counted(len(report.helps), 'pod')} that needed room helped")
     if report.interrupted:
-        parts.append("interrupted")
+        parts.append(f"interrupted before {not_begun} began" if not_begun else "interrupted")
     return ", ".join(parts)
 
 

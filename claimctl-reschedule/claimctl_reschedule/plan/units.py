@@ -16,7 +16,7 @@ from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted
 from claimctl.wire.claims import NodeSelector
 from claimctl.wire.placement import selects
-from claimctl.wire.reservations import RESTORE
+from claimctl.wire.reservations import NEVER_REALLOCATED, RESTORE
 from claimctl_reschedule.plan.claims import (
     STICKY,
     ClaimKey,
@@ -207,9 +207,9 @@ class ClaimUnits:
             if kind in (Stickiness.GHOST, Stickiness.FOREIGN, Stickiness.IN_USE):
                 yield Obstacle(Ground.PINNED, f"claim {claim.name} {_WHY[kind]}")
             for reservation in claim.reservations:
-                if reservation.spec.reallocate_timeout_seconds is None:
+                if reservation.spec.reallocate_after_seconds is None:
                     name = reservation.metadata.name
-                    text = f"ClaimReservation {name} has no reallocateTimeoutSeconds"
+                    text = f"ClaimReservation {name}: {NEVER_REALLOCATED}"
                     yield Obstacle(Ground.NEVER_REALLOCATED, text)
             if claim.reservations:
                 yield against_controller(self._controller, claim, self._now)

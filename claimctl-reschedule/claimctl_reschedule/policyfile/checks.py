@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from claimctl import label_selectors
+from claimctl.label_selectors import LabelSelector
 from claimctl_reschedule.plan import policy as policies
-from claimctl_reschedule.policyfile.problems import Path, at
+from claimctl_reschedule.policyfile.problems import Path, PolicyError, at
 from claimctl_reschedule.policyfile.v1alpha2 import (
     DEPRECATED_SWITCHES,
     DefaultEvictorArgs,
@@ -31,6 +33,14 @@ def problems(args: policies.PolicyModel, path: Path) -> Iterator[str]:
         case policies.UnplaceablePods() if args.brake and args.avoid in ("Taint", "Report"):
             text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
             yield at((*path, "brake"), text)
+
+
+def nodes_of(selector: str | None) -> LabelSelector | None:
+    """The nodes of a policy's ``nodeSelector``; None: all. PolicyError if it is none."""
+    try:
+        return label_selectors.parse(selector) if selector and selector.strip() else None
+    except ValueError as error:
+        raise PolicyError(at(("nodeSelector",), str(error))) from None
 
 
 def _evictor(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:

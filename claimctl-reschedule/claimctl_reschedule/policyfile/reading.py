@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from claimctl import label_selectors
 from claimctl_reschedule.plan import policy as policies
 from claimctl_reschedule.policyfile import checks, text
 from claimctl_reschedule.policyfile.problems import (
@@ -75,11 +74,6 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     for key in _METRICS:
         if document.get(key):
             unsupported.add((key,), _NOT_MEASURED)
-    selector = policy.node_selector or ""
-    try:
-        node_selector = label_selectors.parse(selector) if selector.strip() else None
-    except ValueError as error:
-        raise PolicyError(at(("nodeSelector",), str(error))) from None
     readings = [
         _Reading(profile, ("profiles", index), unsupported)
         for index, profile in enumerate(policy.profiles)
@@ -98,7 +92,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     return CheckedPolicy(
         policies.Policy(
             profiles=profiles,
-            node_selector=node_selector,
+            node_selector=checks.nodes_of(policy.node_selector),
             limits=policies.RunLimits(
                 policy.max_no_of_pods_to_evict_per_node,
                 policy.max_no_of_pods_to_evict_per_namespace,

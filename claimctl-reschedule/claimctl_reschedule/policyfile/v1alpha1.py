@@ -12,7 +12,13 @@ from claimctl_reschedule.plan import policy as policies
 from claimctl_reschedule.plan.policy import LowNodeUtilization, Number, PolicyModel, Thresholds
 from claimctl_reschedule.policyfile import checks
 from claimctl_reschedule.policyfile.problems import Path, Unsupported, at, parse, raise_problems
-from claimctl_reschedule.policyfile.v1alpha2 import STRATEGIES, V1ALPHA2, CheckedPolicy
+from claimctl_reschedule.policyfile.v1alpha2 import (
+    STRATEGIES,
+    V1ALPHA2,
+    CheckedPolicy,
+    DefaultEvictorArgs,
+    evictor_of,
+)
 
 V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")
@@ -49,6 +55,20 @@ class DeschedulerPolicyV1Alpha1(PolicyModel):
     api_version: Literal["descheduler/v1alpha1"]
     kind: Literal["DeschedulerPolicy"]
     strategies: dict[str, Strategy] = Field(default_factory=dict)
+    node_selector: str | None = None
+    evict_failed_bare_pods: bool = False
+    evict_local_storage_pods: bool = False
+    evict_system_critical_pods: bool = False
+    ignore_pvc_pods: bool = False
+    max_no_of_pods_to_evict_per_node: Number | None = None
+    max_no_of_pods_to_evict_per_namespace: Number | None = None
+
+    @property
+    def evictor(self) -> policies.Evictor:
+        """The switches, which today's file has in the args of DefaultEvictor."""
+        names = set(type(self).model_fields) & set(DefaultEvictorArgs.model_fields)
+        switches = {name: getattr(self, name) for name in names - {"node_selector"}}
+        return evictor_of(DefaultEvictorArgs(**switches))
 
 
 def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
@@ -65,10 +85,16 @@ def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> Ch
         strategies[name] = args
     profile = policies.Profile(
         PROFILE,
+        evictor=policy.evictor,
         deschedule=tuple(strategies[name] for name in _OWN if name in strategies),
         balance=tuple(strategies[name] for name in ON_BY_DEFAULT if name in strategies),
     )
-    return CheckedPolicy(policies.Policy((profile,)), unsupported.skipped, tuple(notes))
+    limits = policies.RunLimits(
+        policy.max_no_of_pods_to_evict_per_node, policy.max_no_of_pods_to_evict_per_namespace
+    )
+    selector = checks.nodes_of(policy.node_selector)
+    checked = policies.Policy((profile,), node_selector=selector, limits=limits)
+    return CheckedPolicy(checked, unsupported.skipped, tuple(notes))
 
 
 def _in_order(policy: DeschedulerPolicyV1Alpha1, unsupported: Unsupported) -> Iterator[str]:

@@ -106,9 +106,10 @@ async def test_ctrl_c_ends_a_run_in_order(tmp_path: Path) -> None:
         process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
-        await asyncio.wait_for(refused.wait(), SECONDS)
-        process.send_signal(signal.SIGINT)
-        _, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        async with asyncio.timeout(SECONDS):
+            await refused.wait()
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
         assert process.returncode == 130
         assert b"interrupted" in err
         assert b"Traceback" not in err
@@ -143,7 +144,8 @@ async def test_a_loop_serves_metrics_and_ends_in_order(tmp_path: Path) -> None:
         )
         await until(lambda: spread(served) == [2, 2, 2])
         process.send_signal(signal.SIGTERM)
-        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        async with asyncio.timeout(SECONDS):
+            out, err = await process.communicate()
         assert process.returncode == 0, err
         told = (out + err).decode()
         assert "serving health and metrics" in told

@@ -160,9 +160,9 @@ REFUSED = {
         policy().replace("      enabled:\n", "      enabled: [{name: RemoveDuplicates}]\n", 1),
         'profiles[0].plugins.deschedule.enabled[0]: {"name": "RemoveDuplicates"}: a text',
     ),
-    "a field of a later v1alpha1": (
-        OF_2018.replace("strategies:", "evictLocalStoragePods: true\nstrategies:"),
-        "evictLocalStoragePods: ",
+    "a field of v1alpha2 in v1alpha1": (
+        OF_2018.replace("strategies:", "gracePeriodSeconds: 3\nstrategies:"),
+        "gracePeriodSeconds: ",
     ),
     "an API of the future": (
         policy().replace("v1alpha2", "v1beta1"),

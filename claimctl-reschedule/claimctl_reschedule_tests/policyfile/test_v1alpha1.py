@@ -126,3 +126,19 @@ def test_a_fault_is_one_line_with_its_path(named: dict[str, Any], expected: str)
     with pytest.raises(PolicyError) as raised:
         strategies(**named)
     assert raised.value.problems[0] == expected
+
+
+def test_the_fields_of_the_whole_file_mean_what_they_mean_today() -> None:
+    fields = {
+        "nodeSelector": "pool=gpu",
+        "maxNoOfPodsToEvictPerNode": 3,
+        "maxNoOfPodsToEvictPerNamespace": 4,
+    }
+    switches = {"evictLocalStoragePods": True, "ignorePvcPods": True}
+    old = check({**yaml.safe_load(EXAMPLE_OF_2018), **fields, **switches})
+    today = yaml.safe_load(SAME_TODAY)
+    config = {"name": "DefaultEvictor", "args": switches}
+    today["profiles"][0]["pluginConfig"].append(config)
+    assert old.policy == check({**today, **fields}).policy
+    with pytest.raises(PolicyError, match="nodeSelector"):
+        check({**yaml.safe_load(EXAMPLE_OF_2018), "nodeSelector": "a in b"})

@@ -8,13 +8,14 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVING, parse
+from claimctl.cli.objects import CLAIM, NODE, POD, RESERVATION, RESERVING, parse
 from claimctl.cli.options import NamespaceOption, WatchOption
 
 EXAMPLES = (
     "claimctl explain train-slice            # who holds the claim, and what would release it",
     "claimctl explain pod/train-0            # why the pod waits, and who has the devices",
     "claimctl explain deployment/train -n ml",
+    "claimctl explain node/node-2            # whose devices it has, before a drain",
     "claimctl explain train-slice -o json",
 )
 
@@ -25,8 +26,8 @@ def command(
         str,
         typer.Argument(
             metavar="OBJECT",
-            help="A claim, or kind/NAME: pod, deployment, statefulset, job, another kind with a "
-            "rule, claimreservation; or reason/NAME for what a reason means.",
+            help="A claim, or kind/NAME: pod, node, deployment, statefulset, job, another kind "
+            "with a rule, claimreservation; or reason/NAME for what a reason means.",
         ),
     ],
     namespace: NamespaceOption = None,
@@ -41,5 +42,5 @@ def command(
     word, _, reason = target.partition("/")
     if word.lower() == "reason":
         return explain_reason(reason, output)
-    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *RESERVING), others=True)
+    kind, name = parse(target, CLAIM, (CLAIM, POD, NODE, RESERVATION, *RESERVING), others=True)
     return in_session(access, explain_object, namespace, kind, name, output, watch=watch)

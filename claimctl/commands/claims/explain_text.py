@@ -1,150 +1,149 @@
-"""``claimctl explain`` as text: of claims, with until when a release waits by whose clock, and of
-pods and workloads."""
+"""``claimctl explain`` as text. It is printed from the documents alone, so that it says what
+``-o json`` says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
 
-from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
-from claimctl.commands.claims.explanation import Explanation, describe_retention, rule_lines
-from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import WELL, PodFindings
-from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
-from claimctl.reservation.facts.references import is_pod_group
+from claimctl.commands.claims.claim_document import (
+    ClaimExplanation,
+    ReleaseState,
+    ReservationDecision,
+    TimedBlocker,
+)
+from claimctl.commands.claims.documents import ClaimSummary
+from claimctl.commands.claims.pod_document import (
+    ExplainedPod,
+    ShortClaim,
+    UsedClaim,
+    WorkloadExplanation,
+)
+from claimctl.commands.claims.rule_answers import RuleExpression
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.text import counted, duration, fact, listed
-from claimctl.wire.meta import find_condition
-from claimctl.wire.unreadable import Unreadable
 
 MOST_RIVALS = 10
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."
 
 
-def unread_lines(unread: Unreadable) -> list[str]:
-    """What is known about a claim that cannot be read."""
-    return [unread.describe(), _LEFT_ALONE, "What to do:", f"  {UNREADABLE}"]
-
-
-def claim_lines(explanation: Explanation) -> list[str]:
-    """The explanation as text."""
-    view = explanation.view
-    consumers, orphan = view.consumers, explanation.orphan
-    facts = [
-        ("Claim", f"{view.namespace}/{view.name}"),
-        ("State", view.shown_state),
-        ("Devices", ", ".join(view.devices) or "none"),
-        ("Nodes", ", ".join(view.nodes) or "none"),
-        ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
-        ("Listed", f"{view.holders or 'nobody'} ({view.places} places taken)"),
-    ]
-    if ahead := view.listed_ahead:
-        pods = counted(len(ahead), "pending pod")
-        text = f"claimctl listed {pods} before the scheduler: {listed(ahead)}"
-        facts.append(("Ahead", text))
+def claim_lines(shown: ClaimExplanation) -> list[str]:
+    """The explanation of a claim; of one that cannot be read, what is known."""
+    claim, orphan = shown.claim, shown.orphan
+    to_do = ["What to do:", *(f"  {line}" for line in shown.advice)]
+    if claim is None:
+        unread = (f"{it.object} cannot be read: {it.message}" for it in shown.unreadable)
+        return [*unread, _LEFT_ALONE, *to_do]
     return [
-        *(fact(title, value) for title, value in facts),
-        *(f"  {note}" for note in explanation.notes),
-        *_holders(explanation),
-        *_controller(explanation),
-        *(["Cannot be read:"] if explanation.unreadable else []),
-        *(f"  {unread}: {unread.problem}" for unread in explanation.unreadable),
-        *([f"  {_LEFT_ALONE}"] if explanation.left_alone else []),
-        *_verdict(explanation),
+        *_facts(claim, shown.listed_ahead),
+        *(f"  {note}" for note in shown.device_notes),
+        *_holders(shown),
+        *_controller(shown),
+        *(["Cannot be read:"] if shown.unreadable else []),
+        *(f"  {it.object}: {it.message}" for it in shown.unreadable),
+        *([f"  {_LEFT_ALONE}"] if shown.left_alone else []),
+        *_release(shown),
         *([f"Orphan:     {orphan.message} ({orphan.cause})"] if orphan else []),
         *(f"  {it.reason}: {it.message}" for it in (orphan.blockers if orphan else ())),
-        "What to do:",
-        *(f"  {line}" for line in advice(explanation)),
+        *to_do,
     ]
 
 
-def _holders(explanation: Explanation) -> list[str]:
-    lines = []
-    for entry in explanation.view.workloads:
-        whose = "for its pods" if is_pod_group(entry) else "not claimctl's"
-        if entry.uid in explanation.assessment.own:
-            whose = "claimctl's"
-        lines.append(f"  {entry.resource}/{entry.name} is listed ({whose})")
-    for retention in explanation.assessment.retentions:
-        reservation = retention.held.reservation
-        ref = reservation.spec.workload_ref
-        what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
-        does = describe_retention(explanation, retention)
-        lines.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
-        workload = retention.held.workload
-        if line := explanation.uncreated.get(workload.uid):
-            lines.append(f"    {line}")
-        if workload.rule is not None:
-            by = workload.rule.origin
-            lines.append(f"    {ref.kind} {ref.name} is {workload.phase} by {by}")
-            lines.extend(f"    {line}" for line in rule_lines(workload))
-    asked = [f"  {asker.line}" for asker in explanation.asking]
+def _facts(claim: ClaimSummary, ahead: tuple[str, ...]) -> Iterator[str]:
+    listing, using = claim.references, claim.consumers
+    holders = [f"{it.resource}/{it.name}" for it in listing.workloads]
+    holders += [counted(listing.pods, "pod")] if listing.pods else []
+    places = listing.pods + listing.finished_pods + len(listing.workloads)
+    asked = " (release asked)" if claim.release_asked else ""
+    yield fact("Claim", f"{claim.namespace}/{claim.name}")
+    yield fact("State", f"{claim.state}{asked}")
+    yield fact("Devices", ", ".join(claim.devices) or "none")
+    yield fact("Nodes", ", ".join(claim.nodes) or "none")
+    yield fact("Consumers", f"{using.bound} bound, {using.pending} pending")
+    taken = f"{places}/{listing.limit} places taken"
+    yield fact("Listed", f"{', '.join(holders) or 'nobody'} ({taken})")
+    if ahead:
+        pods = counted(len(ahead), "pending pod")
+        yield fact("Ahead", f"claimctl listed {pods} before the scheduler: {listed(ahead)}")
+
+
+def _holders(shown: ClaimExplanation) -> list[str]:
+    lines = [
+        f"  {entry.resource}/{entry.name} is listed ({entry.whose})"
+        for entry in shown.listed_workloads
+    ]
+    for made in shown.reservations:
+        ref = made.workload_ref
+        what = f"{ref.kind} {ref.name}, {made.retention_policy}"
+        lines.append(f"  ClaimReservation {made.name} ({what}) {made.effect}")
+        if made.rule:
+            lines.append(f"    {ref.kind} {ref.name} is {made.phase} by {made.rule}")
+            lines.extend(f"    {line}" for line in _rule_lines(made.expressions))
+    lines.extend(f"    {line}" for line in shown.uncreated)
+    asked = [f"  {line}" for line in shown.asked]
     return ["Held by:", *(lines or ["  no workload and no ClaimReservation"]), *asked]
+
+
+def _rule_lines(expressions: Iterable[RuleExpression]) -> Iterator[str]:
+    """The expressions that decided about a workload that only a rule describes."""
+    for answer in expressions:
+        kind = answer.workload_kind
+        whose = f"WorkloadKind {kind}" if kind else "the default rule"
+        says = {True: "yes", False: "no", None: "nothing"}[answer.says]
+        says += ", because the status is behind the spec" if answer.behind else ""
+        yield f"rule: {answer.field} of {whose} says {says}: {' '.join(answer.expression.split())}"
 
 
 _STATES = {"Acting": "acting", "NotActing": "not acting", "Unknown": "unknown"}
 
 
-def _controller(explanation: Explanation) -> list[str]:
-    election = explanation.election
-    if election is None:
+def _controller(shown: ClaimExplanation) -> list[str]:
+    signs = shown.controller
+    if signs is None:
         return []
-    state = "degraded" if explanation.troubles else _STATES[election.state]
-    shown = [
-        trouble.message for trouble in explanation.troubles if trouble.message != election.message
-    ]
-    return [f"Controller: {state}; {election.message}", *(f"  {line}" for line in shown)]
+    state = "degraded" if signs.degraded else _STATES[signs.state]
+    more = [it.message for it in signs.troubles if it.message != signs.message]
+    return [f"Controller: {state}; {signs.message}", *(f"  {line}" for line in more)]
 
 
-def _verdict(explanation: Explanation) -> list[str]:
-    if explanation.view.claim.status.allocation is None:
+def _release(shown: ClaimExplanation) -> list[str]:
+    claim, release = shown.claim, shown.release
+    if claim is None or release is None or not claim.allocated:
         return ["Release:    nothing to release, it is not allocated"]
-    if explanation.release is not None:
-        head = f"Release:    in progress ({explanation.release})"
-    elif not explanation.assessment.retentions:
-        head = "Release:    not by claimctl: no ClaimReservation names the claim"
-    elif explanation.releasable and explanation.troubles:
-        head = "Release:    possible as soon as the controller acts again"
-    else:
-        head = "Release:    possible now"
-        if explanation.left_alone:
-            head = "Release:    not possible now"
-        elif not explanation.releasable:
-            head = "Release:    not asked for; this would have to end first:"
-    lines = [head]
-    for blocker in explanation.obstacles:
-        left = release_wait(explanation, blocker)
+    lines = [f"Release:    {_prospect(shown, release)}"]
+    for blocker in release.blockers:
+        left = _wait(blocker)
         lines.append(f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}")
-    return [*lines, *(f"  {line}" for line in controllers_word(explanation))]
+    if release.under_way is not None:
+        lines.extend(f"  {line}" for made in shown.reservations for line in _reported(made))
+    return lines
 
 
-def until(explanation: Explanation, blocker: Blocker) -> datetime | None:
-    """When time will have ended the blocker, by the clock of the controller that wrote the status.
-
-    None if no status has a time. Then the controller counts from what it saw first, and that is
-    not known.
-    """
-    releases = (reservation.status.release for reservation in explanation.view.reservations)
-    fenced = any(release is not None and release.step == ReleaseStep.FENCED for release in releases)
-    on_record = blocker.reason is Reason.FORCE_DELETED_PODS or (
-        blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
-    )
-    if blocker.after is None or not on_record:
-        return None
-    return explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
+def _prospect(shown: ClaimExplanation, release: ReleaseState) -> str:
+    if release.under_way is not None:
+        return f"in progress ({release.under_way})"
+    if not shown.reservations:
+        return "not by claimctl: no ClaimReservation names the claim"
+    if release.possible and shown.controller is not None and shown.controller.degraded:
+        return "possible as soon as the controller acts again"
+    if release.possible:
+        return "possible now"
+    if shown.left_alone:
+        return "not possible now"
+    return "not asked for; this would have to end first:"
 
 
-def release_wait(explanation: Explanation, blocker: Blocker) -> str:
-    """Until when the release waits, as text; '' if time does not end the blocker."""
+def _wait(blocker: TimedBlocker) -> str:
+    """Until when the release waits; '' if time does not end the blocker."""
     if blocker.after is None:
         return ""
-    if (end := until(explanation, blocker)) is not None:
-        bound = blocker.reason is Reason.PODS_MAY_BE_BOUND
+    bound = blocker.reason == Reason.PODS_MAY_BE_BOUND
+    if blocker.until is not None:
         anew = ", and later if a controller has started since" if bound else ""
         left = f"{duration(blocker.after)} left"
-        return f"until {end:%Y-%m-%dT%H:%M:%SZ} by the controller's clock, {left}{anew}"
-    if blocker.reason is Reason.PODS_MAY_BE_BOUND:
+        return f"until {blocker.until} by the controller's clock, {left}{anew}"
+    if bound:
         return (
             f"at most {blocker.after:.0f} s from the controller's first sight of the claim closed "
             "to them, by its own clock; explain cannot know when that was"
@@ -152,133 +151,111 @@ def release_wait(explanation: Explanation, blocker: Blocker) -> str:
     return ""
 
 
-def controllers_word(explanation: Explanation) -> Iterator[str]:
+def _reported(made: ReservationDecision) -> Iterator[str]:
     """What the controller itself reports about a release that waits.
 
     It may wait for what no object shows: for pods that may have vanished while it did not watch.
     """
-    for retention in explanation.assessment.retentions:
-        reservation = retention.held.reservation
-        said = find_condition(reservation.status.conditions, ConditionType.RELEASED)
-        if explanation.release is None or said is None or said.status != "False":
-            continue
-        if said.reason != Reason.HELD:
-            where = f"the controller reports in ClaimReservation {reservation.metadata.name}"
+    for said in made.conditions:
+        waits = said.type == ConditionType.RELEASED and said.status == "False"
+        if waits and said.reason != Reason.HELD:
+            where = f"the controller reports in ClaimReservation {made.name}"
             yield f"{where} ({said.reason}): {said.message}"
 
 
-def pod_lines(findings: PodFindings) -> list[str]:
-    meta = findings.pod.metadata
-    node = findings.pod.spec.node_name
-    state = f"{findings.state}{f' on {node}' if node else ''}"
+def pod_lines(pod: ExplainedPod) -> list[str]:
+    """The explanation of a pod."""
     # without the ReplicaSet that a Deployment has made
-    owners = [it for it in findings.owners[:-1] if not it.startswith("replicaset/")]
-    owner = f", of {' of '.join((*owners, findings.owners[-1]))}" if findings.owners else ""
-    uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
-    nothing = WELL
-    if findings.state == "Waiting" and not findings.rivals:
-        nothing = f"See the scheduler's words: kubectl -n {meta.namespace} describe pod {meta.name}"
-    elif findings.reasons():
-        nothing = f"See what else is known: kubectl -n {meta.namespace} describe pod {meta.name}"
+    owners = [it for it in pod.owners[:-1] if not it.startswith("replicaset/")]
+    owner = f", of {' of '.join((*owners, pod.owners[-1]))}" if pod.owners else ""
+    uses = [_claim(use) if use.problem is None else use.problem for use in pod.claims]
     return [
-        fact("Pod", f"{meta.namespace}/{meta.name}{owner}"),
-        fact("State", state),
-        *(f"  {reason}: {message}" for reason, message in findings.reasons()),
+        fact("Pod", f"{pod.namespace}/{pod.name}{owner}"),
+        fact("State", f"{pod.state}{f' on {pod.node}' if pod.node else ''}"),
+        *(f"  {it.reason}: {it.message}" for it in pod.reasons),
         "Claims:",
         *(f"  {use}" for use in uses or ["it names no claim"]),
-        *_rivals(findings),
+        *_rivals(pod),
         "What to do:",
-        *(f"  {line}" for line in findings.advice() or (nothing,)),
+        *(f"  {line}" for line in pod.advice),
     ]
 
 
-def _claim(explanation: Explanation) -> str:
-    view = explanation.view
-    devices = ", ".join(view.devices) or "no devices"
-    holders = view.holders or "nobody"
-    return f"{view.name}: {view.state}, {devices}, listed: {holders} ({view.places})"
+def _claim(claim: ShortClaim | UsedClaim) -> str:
+    devices = ", ".join(claim.devices) or "no devices"
+    holders = claim.holders or "nobody"
+    return f"{claim.name}: {claim.state}, {devices}, listed: {holders} ({claim.entries}/{LIMIT})"
 
 
-def _obstructions(explanation: Explanation) -> Iterator[str]:
-    notes = (*explanation.obstructions, *explanation.unknown, *explanation.uncreated.values())
-    yield from (f"  {line}" for line in notes)
-
-
-def _rivals(findings: PodFindings) -> Iterator[str]:
-    if not findings.rivals:
+def _rivals(pod: ExplainedPod) -> Iterator[str]:
+    if not pod.rivals:
         return
     yield "Devices of the same classes are with:"
-    for rival in findings.rivals[:MOST_RIVALS]:
+    for rival in pod.rivals[:MOST_RIVALS]:
         idle = ", idle" if rival.idle else ""
         what = f"{', '.join(rival.devices)}, {rival.holders or 'nobody'}{idle}"
         yield f"  claim {rival.namespace}/{rival.name}: {what}"
-    if len(findings.rivals) > MOST_RIVALS:
-        yield f"  and {len(findings.rivals) - MOST_RIVALS} more claims"
+    if len(pod.rivals) > MOST_RIVALS:
+        yield f"  and {len(pod.rivals) - MOST_RIVALS} more claims"
 
 
-def workload_lines(findings: WorkloadFindings) -> list[str]:
-    pods = findings.consumers
-    wants = "it has ended" if findings.state.ended else counted(findings.state.wants, "pod")
-    rule = findings.state.rule
-    if rule and not findings.state.wants and findings.state.phase == WorkloadPhase.ACTIVE:
-        wants = "pods, and its rule does not say how many"
-    starting = sum(pod.status.phase == "Pending" for pod in pods.bound.values())
-    there = [
-        f"{len(pods.bound) - starting} running",
-        *([f"{starting} starting"] if starting else []),
-        f"{len(pods.pending)} waiting for a node",
-    ]
+def workload_lines(shown: WorkloadExplanation) -> list[str]:
+    """The explanation of a workload."""
+    claims = (line for it in shown.claims for line in (_claim(it), *(f"  {n}" for n in it.notes)))
     return [
-        fact(findings.ref.kind, f"{findings.namespace}/{findings.ref.name}"),
-        fact("Wants", f"{wants}; {', '.join(there)}"),
-        *([fact("Rule", f"{findings.state.phase}, by {rule.origin}")] if rule else []),
-        *(f"  {line}" for line in rule_lines(findings.state)),
+        fact(shown.workload_ref.kind, f"{shown.namespace}/{shown.workload_ref.name}"),
+        fact("Wants", f"{_wanted(shown)}; {_there(shown)}"),
+        *([fact("Rule", f"{shown.phase}, by {shown.rule}")] if shown.rule else []),
+        *(f"  {line}" for line in _rule_lines(shown.expressions)),
         "Held for it:",
-        *(f"  {line}" for line in _reservation_lines(findings)),
+        *(f"  {line}" for line in _held_for(shown)),
         "Claims:",
-        *(
-            f"  {line}"
-            for claim in findings.claims
-            for line in (_claim(claim), *_obstructions(claim))
-        ),
-        *(["  its pods name no existing claim"] if not findings.claims else []),
-        *([f"  and {findings.more_claims} more claims"] if findings.more_claims else []),
-        *(f"  claim {name} does not exist" for name in findings.missing),
-        *_waiting(findings),
+        *(f"  {line}" for line in claims),
+        *(["  its pods name no existing claim"] if not shown.claims else []),
+        *([f"  and {shown.more_claims} more claims"] if shown.more_claims else []),
+        *(f"  claim {name} does not exist" for name in shown.missing_claims),
+        *_waiting(shown),
         "What to do:",
-        *(f"  {line}" for line in workload_advice(findings)),
+        *(f"  {line}" for line in shown.advice),
     ]
 
 
-def _reservation_lines(findings: WorkloadFindings) -> Iterator[str]:
-    named = {reservation.metadata.name for reservation in findings.reservations}
-    shown = False
-    for explanation in findings.claims:
-        for retention in explanation.assessment.retentions:
-            name = retention.held.reservation.metadata.name
-            if name in named:
-                shown = True
-                policy = retention.held.reservation.spec.retention_policy
-                does = describe_retention(explanation, retention)
-                yield f"claim {explanation.view.name} by ClaimReservation {name} ({policy}): {does}"
-    yield from (problem.note for problem in findings.problems)
-    if findings.above:
-        yield findings.above
-    if findings.above and not findings.counts:
+def _wanted(shown: WorkloadExplanation) -> str:
+    if shown.rule and not shown.wants and shown.phase == WorkloadPhase.ACTIVE:
+        return "pods, and its rule does not say how many"
+    return "it has ended" if shown.ended else counted(shown.wants, "pod")
+
+
+def _there(shown: WorkloadExplanation) -> str:
+    pods = [
+        f"{shown.pods.bound - shown.starting} running",
+        *([f"{shown.starting} starting"] if shown.starting else []),
+        f"{shown.pods.pending} waiting for a node",
+    ]
+    return ", ".join(pods)
+
+
+def _held_for(shown: WorkloadExplanation) -> Iterator[str]:
+    for hold in shown.holds:
+        by = f"ClaimReservation {hold.reservation} ({hold.retention_policy})"
+        yield f"claim {hold.claim} by {by}: {hold.effect}"
+    yield from (problem.message for problem in shown.problems)
+    if shown.above:
+        yield shown.above
+    if shown.holds or shown.problems or (shown.above and not shown.annotation_counts):
         return
-    if not shown and not findings.problems and findings.annotation is not None:
-        asks = f"claimctl.io/reserve: {findings.annotation!r}"
+    if shown.annotation is not None:
+        asks = f"claimctl.io/reserve: {shown.annotation!r}"
         yield f"{asks} asks for a hold, and there is no ClaimReservation yet"
-    elif not shown and not findings.problems:
+    else:
         yield "nothing: it has no annotation claimctl.io/reserve, and no ClaimReservation names it"
 
 
-def _waiting(findings: WorkloadFindings) -> Iterator[str]:
-    if not findings.waiting:
+def _waiting(shown: WorkloadExplanation) -> Iterator[str]:
+    if not shown.waiting:
         return
     yield "Pods that do not run:"
-    for pod in findings.waiting:
-        reasons = "; ".join(f"{reason}: {text}" for reason, text in pod.reasons())
-        yield f"  {pod.pod.metadata.name}: {reasons or pod.state}"
-    if any(pod.rivals for pod in findings.waiting):
-        yield from _rivals(max(findings.waiting, key=lambda pod: len(pod.rivals)))
+    for pod in shown.waiting:
+        reasons = "; ".join(f"{it.reason}: {it.message}" for it in pod.reasons)
+        yield f"  {pod.name}: {reasons or pod.state}"
+    yield from _rivals(max(shown.waiting, key=lambda pod: len(pod.rivals)))

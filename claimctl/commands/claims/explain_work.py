@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import redirect_stdout
+from difflib import get_close_matches
 from io import StringIO
 
-from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.errors import UsageError
+from claimctl.cli.extensions import extensions
 from claimctl.cli.formats import Output
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
+from claimctl.cli.objects import CLAIM, NODE, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.printer import print_lines, print_whole
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import explain_text
-from claimctl.commands.claims.documents import (
-    PodExplanation,
-    ReasonExplanation,
-    explanation_of,
-    pod_of,
-    unreadable_of,
-    workload_of,
-)
+from claimctl.commands.claims.claim_document import explanation_of, unreadable_of
+from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
-from claimctl.commands.claims.meanings import MEANINGS
+from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
+from claimctl.commands.claims.missing import naming
+from claimctl.commands.claims.node_explanation import explain_node, node_lines
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
-from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
-from claimctl.text import listed
+from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
 
@@ -45,40 +41,22 @@ async def explain_object(
 
 def explain_reason(name: str, output: Output) -> int:
     """Print what a reason means and what to do about it. No cluster is asked."""
-    known = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
+    meanings = {str(reason): meaning for reason, meaning in MEANINGS.items()}
+    for extension in extensions().values():
+        if reasons := extension.reasons():
+            for word, text in reasons.meanings.items():
+                meanings.setdefault(word, ReasonMeaning(reasons.topic, text, reasons.remedy))
+    by_lower_case = {word.lower(): word for word in meanings}
+    known = by_lower_case.get(name.lower())
     if known is None:
-        raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
-    meaning = MEANINGS[known]
+        near = [by_lower_case[word] for word in get_close_matches(name.lower(), by_lower_case)]
+        hint = f"did you mean {' or '.join(near)}?" if near else "see docs/reference/reasons.md"
+        raise UsageError(f"reason/{name}: no such reason; {hint}")
+    meaning = meanings[known]
     lines = [f"{known}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
     document = ReasonExplanation(known, meaning.topic, meaning.meaning, meaning.remedy)
     print_text(output, lines, document, (f"reason/{known}",))
     return 0
-
-
-@asynccontextmanager
-async def naming(
-    client: Client, kind: str, namespace: str, name: str, about: str = "", fix: str = ""
-) -> AsyncIterator[None]:
-    """Raise CommandFailed if the object does not exist, with a plain sentence that begins with
-    ``about`` and ends with ``fix``."""
-    try:
-        yield
-    except NotFound as error:
-        if f'"{name}" not found' not in error.message:
-            raise
-        what = "claim" if kind == "ResourceClaim" else kind
-        others = await others_than(client, namespace) if what == "claim" else ""
-        raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}{fix}") from error
-
-
-async def others_than(client: Client, namespace: str) -> str:
-    """The claims that there are, for a user who has mistyped one."""
-    try:
-        claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
-    except KubeError:
-        return ""
-    names = sorted(claim.metadata.name for claim in claims)
-    return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
 
 
 async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
@@ -100,12 +78,15 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
     client, clock, named = session.client, session.clock, (resource_name(kind, name),)
-    if kind == POD:
-        pod = await explain_pod(client, namespace, name, clock)
-        print_text(output, explain_text.pod_lines(pod), pod_of(pod, PodExplanation), named)
+    if kind == NODE:
+        node = await explain_node(session, name)
+        print_text(output, node_lines(node), node, named)
+    elif kind == POD:
+        pod = pod_of(await explain_pod(client, namespace, name, clock), PodExplanation)
+        print_text(output, explain_text.pod_lines(pod), pod, named)
     elif kind not in (CLAIM, RESERVATION):
-        workload = await explain_workload(client, namespace, kind, name, clock)
-        print_text(output, explain_text.workload_lines(workload), workload_of(workload), named)
+        workload = workload_of(await explain_workload(client, namespace, kind, name, clock))
+        print_text(output, explain_text.workload_lines(workload), workload, named)
     elif kind == RESERVATION:
         reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
         claim = reservation.spec.resource_claim_name
@@ -120,14 +101,12 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
 
 
 async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
-    named = (resource_name(CLAIM, claim),)
     try:
         shown = await explain_with_controller(session.client, namespace, claim, session.clock)
+        document = explanation_of(shown, session.clock.now())
     except UnreadableObject as error:
         if error.unreadable.resource.plural != RESOURCECLAIMS.plural:
             raise
-        unread = error.unreadable
-        print_text(output, explain_text.unread_lines(unread), unreadable_of(unread), named)
-        return
-    document = explanation_of(shown, session.clock.now())
-    print_text(output, explain_text.claim_lines(shown), document, named)
+        document = unreadable_of(error.unreadable)
+    lines = explain_text.claim_lines(document)
+    print_text(output, lines, document, (resource_name(CLAIM, claim),))

@@ -6,7 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -17,7 +17,6 @@ from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
-from claimctl.commands.claims.rule_answers import deciding
 from claimctl.commands.claims.uncreated import uncreated
 from claimctl.commands.claims.whereabouts import Obstruction, Places, not_known, whereabouts
 from claimctl.commands.orphans.judge import judge
@@ -370,18 +369,8 @@ async def _workload(
         )
 
 
-def rule_lines(state: WorkloadState) -> Iterator[str]:
-    """The expressions that decided about a workload that only a rule describes."""
-    for answer in deciding(state):
-        kind = answer.workload_kind
-        whose = f"WorkloadKind {kind}" if kind else "the default rule"
-        says = {True: "yes", False: "no", None: "nothing"}[answer.says]
-        says += ", because the status is behind the spec" if answer.behind else ""
-        yield f"rule: {answer.field} of {whose} says {says}: {' '.join(answer.expression.split())}"
-
-
-def describe_retention(explanation: Explanation, retention: RetentionDecision) -> str:
-    """What a reservation asks for, as one line of text."""
+def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
+    """What a reservation does with the claim, in words."""
     blocker = retention.blocker
     said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     if said is not None and said.reason == Reason.UNCHANGEABLE:

@@ -18,10 +18,11 @@ from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, everywhere, waiting_pods
 from claimctl.commands.claims.documents import end_of, list_of
-from claimctl.commands.claims.explain_work import others_than
+from claimctl.commands.claims.missing import others_than
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.live_objects import list_if_served
+from claimctl.parallel import side_by_side
 from claimctl.text import age, listed
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODS, RESOURCECLAIMS
@@ -137,8 +138,10 @@ async def gather(
         _warn_unreadable(listing.unreadable)
     if not claims:
         return []
-    pods = await client.list(PODS, wanted.namespace, partial=True)
-    reserved = await list_if_served(client, CLAIMRESERVATIONS, wanted.namespace)
+    async with side_by_side() as group:
+        listed = group.create_task(client.list(PODS, wanted.namespace, partial=True))
+        reserving = group.create_task(list_if_served(client, CLAIMRESERVATIONS, wanted.namespace))
+    pods, reserved = listed.result(), reserving.result()
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     shown = views(claims, pods.items, reserved.items)
     if not wanted.idle:

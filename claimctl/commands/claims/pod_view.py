@@ -129,8 +129,19 @@ class PodFindings:
         return ()
 
     def advice(self) -> tuple[str, ...]:
-        """What to do, with the command to run."""
+        """What is known to help, with the command to run."""
         return tuple(dict.fromkeys(_advice(self)))
+
+    def next_steps(self) -> tuple[str, ...]:
+        """What to do: what helps, else where to look, else that nothing is wrong."""
+        meta = self.pod.metadata
+        describe = f"kubectl -n {meta.namespace} describe pod {meta.name}"
+        otherwise = WELL
+        if self.state == "Waiting" and not self.rivals:
+            otherwise = f"See the scheduler's words: {describe}"
+        elif self.reasons():
+            otherwise = f"See what else is known: {describe}"
+        return self.advice() or (otherwise,)
 
 
 def _obstructions(findings: PodFindings) -> Iterator[tuple[str, str]]:

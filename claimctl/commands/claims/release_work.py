@@ -20,8 +20,8 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.documents import request_of
-from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
+from claimctl.commands.claims.missing import naming
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.live_objects import change_object

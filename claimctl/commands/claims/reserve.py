@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.durations import duration_option
+from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.objects import RESERVING, parse
-from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names, named
+from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names, named, switch
 
 EXAMPLES = (
     "claimctl reserve deploy/train --dry-run # what would be written, and which claims it reaches",
@@ -61,26 +61,34 @@ def command(  # noqa: PLR0913 - one parameter per flag
         duration_option(
             "--idle-timeout",
             "How long devices are kept for a workload without pods. [default: as it is annotated, "
-            "else 0]",
+            "else 60s]",
             most=2**31 - 1,
         ),
     ] = None,
     dry_run: DryRunOption = False,
+    wait: Annotated[bool, switch("--wait", "Wait until the claims are reserved.")] = False,
+    timeout: Annotated[
+        float, duration_option("--timeout", "How long --wait waits; then exit code 3; 0: no limit.")
+    ] = Seconds(300),
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Keep the devices of a workload's claims for the workload, through restarts and rollouts.
 
     It writes the annotation claimctl.io/reserve; the pods go on. It refuses what would reserve
-    nothing, such as a claim that the pod template does not name.
+    nothing, such as a claim that the pod template does not name. Exit code 3: the annotation is
+    written, but no controller acts on it now; or --timeout passed.
     """
+    if wait and dry_run:
+        raise UsageError("--wait and --dry-run exclude each other")
     if "/" not in workload:
         raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
     kind, name = parse(workload, "", RESERVING, others=True)
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 
-    timeout = None if idle_timeout is None else round(idle_timeout)
+    idle = None if idle_timeout is None else round(idle_timeout)
     policy = retention.value if retention else None
-    wanted = Wanted(kind, name, tuple(claims or ()), policy, timeout, dry_run)
-    return in_session(access, reserve, namespace, wanted, output)
+    wanted = Wanted(kind, name, tuple(claims or ()), policy, idle, dry_run)
+    limit = timeout if wait else None
+    return in_session(access, reserve, namespace, wanted, output, limit)

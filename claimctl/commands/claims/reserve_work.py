@@ -1,28 +1,47 @@
-"""Annotates a workload, once it is sure that the annotation reserves something."""
+"""Annotates a workload, once it is sure that the annotation reserves something, and says whether a
+controller acts on it."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
-from claimctl.cli.documents import Document, says
+from claimctl.cli.documents import Document, Part, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.kinds import KindReader
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
+from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
-from claimctl.commands.claims.explain_work import naming
+from claimctl.cli.watching import changes
+from claimctl.commands.claims.controller_health import State, election
+from claimctl.commands.claims.missing import naming
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
 from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
 from claimctl.reservation.facts.ancestors import AnnotationStanding
 from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.workloads import WorkloadPhase, judged, observe
-from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
-from claimctl.wire.resources import PODS
+from claimctl.wire.meta import find_condition
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS
+
+SOON_SECONDS = 5.0
+"""A controller that runs makes the ClaimReservations within this time."""
+
+
+class ControllerSeen(Part, frozen=True):
+    """Whether a controller acts on the annotation."""
+
+    state: State
+    message: str
 
 
 class Reserving(Document, frozen=True, kw_only=True):
@@ -32,8 +51,9 @@ class Reserving(Document, frozen=True, kw_only=True):
     workload_kind: str
     namespace: str
     name: str
-    claims: Annotated[tuple[str, ...], says("names of the claims that are reserved")]
+    claims: Annotated[tuple[str, ...], says("names of the claims that the annotation reserves")]
     annotations: Annotated[dict[str, str], says("what is written")]
+    controller: Annotated[ControllerSeen | None, says("null after a dry run")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +82,76 @@ class Wanted:
         return {name: value for name, value in given.items() if value is not None}
 
 
-async def reserve(session: Session, wanted: Wanted, output: Output) -> int:
-    """Annotate the workload, and print what that reserves; the exit code."""
+async def reserve(
+    session: Session, wanted: Wanted, output: Output, limit: float | None = None
+) -> int:
+    """Annotate the workload, and print what that reserves; the exit code.
+
+    Args:
+        limit: for how many seconds to wait until the claims are reserved, 0 for no limit; None for
+            not at all.
+    """
     done = await annotate(session, wanted)
+    if not wanted.dry_run:
+        done = msgspec.structs.replace(done, controller=await _look(session, done, limit))
     print_text(output, lines(done), done, (resource_name(done.workload_kind, done.name),))
-    return ExitCode.OK
+    waits = done.controller is not None and done.controller.state is State.NOT_ACTING
+    return ExitCode.FINDINGS if waits else ExitCode.OK
+
+
+async def _look(session: Session, done: Reserving, limit: float | None) -> ControllerSeen:
+    """Find out whether a controller acts on the annotation: by its Lease, else by what it makes."""
+    now = await election(session.client, session.clock.now())
+    try:
+        await _reserved_claims(session.client, done, ready=False)
+    except NotFound:
+        text = "claimctl is not installed: the cluster serves no ClaimReservations"
+        return ControllerSeen(State.NOT_ACTING, text)
+    except Forbidden:
+        return ControllerSeen(now.state, f"you may not list ClaimReservations; {now.message}")
+    if now.state is State.NOT_ACTING:
+        return ControllerSeen(now.state, f"no controller acts: {now.message}")
+    if now.state is State.ACTING and limit is None:
+        return ControllerSeen(now.state, now.message)
+    seconds = SOON_SECONDS if limit is None else limit
+    try:
+        with progress("waiting until the claims are reserved"):
+            async with asyncio.timeout(seconds or None):
+                await _until_reserved(session, done, ready=limit is not None)
+    except TimeoutError:
+        text = f"no controller has reserved it for {seconds:g} s ({now.message})"
+        return ControllerSeen(State.NOT_ACTING, text)
+    return ControllerSeen(State.ACTING, now.message)
+
+
+async def _until_reserved(session: Session, done: Reserving, *, ready: bool) -> None:
+    """Return when every claim has its ClaimReservation for the workload, which is Ready if
+    ``ready``. Of a workload whose pods say which claims these are, one is enough."""
+    async with changes(
+        session.client, session.clock, session.namespace, (CLAIMRESERVATIONS,)
+    ) as news:
+        async for _ in news:
+            reserved = await _reserved_claims(session.client, done, ready=ready)
+            if reserved and reserved.issuperset(done.claims):
+                return
+
+
+async def _reserved_claims(client: Client, done: Reserving, *, ready: bool) -> frozenset[str]:
+    items = (await client.list(CLAIMRESERVATIONS, done.namespace)).items
+    return frozenset(
+        made.spec.resource_claim_name
+        for made in items
+        if (made.spec.workload_ref.kind, made.spec.workload_ref.name)
+        == (done.workload_kind, done.name)
+        and (_is_ready(made) or not ready)
+    )
+
+
+def _is_ready(reservation: ClaimReservation) -> bool:
+    status = reservation.status
+    ready = find_condition(status.conditions, ConditionType.READY)
+    seen = status.observed_generation == reservation.metadata.generation
+    return seen and ready is not None and ready.status == "True"
 
 
 async def annotate(session: Session, wanted: Wanted) -> Reserving:
@@ -153,18 +238,32 @@ def reserved(
 
 
 def lines(done: Reserving) -> list[str]:
-    """What was written, and how to look and to undo it."""
+    """What was written, whether it acts, and how to look and to undo it."""
     target = f"{done.workload_kind.lower()}/{done.name}"
     count = "claim" if len(done.claims) == 1 else "claims"
-    verb = "would be reserved (dry run)" if done.dry_run else "reserved"
     # the pods of some kinds say which claims these are, and there may be none yet
     which = f"{count} {', '.join(done.claims)}" if done.claims else "the claims that its pods name"
-    head = f"{which} {verb} for {target} in {done.namespace}"
-    if done.dry_run:
+    if done.controller is None:
         written = " ".join(f"{name}={value}" for name, value in done.annotations.items())
+        head = f"{which} would be reserved (dry run) for {target} in {done.namespace}"
         return [head, f"it would be annotated: {written}"]
+    undo = f"To end it: kubectl -n {done.namespace} annotate {target} {RESERVE_ANNOTATION}-"
+    look = f"To see it: claimctl explain {target} -n {done.namespace}"
+    if done.controller.state is State.ACTING:
+        return [f"{which} reserved for {target} in {done.namespace}", look, undo]
+    head = f"{target} in {done.namespace} is annotated, to reserve {which}"
+    if done.controller.state is State.UNKNOWN:
+        return [
+            head,
+            f"Whether a controller acts is not known: {done.controller.message}",
+            look,
+            undo,
+        ]
     return [
         head,
-        f"To see it: claimctl explain {target} -n {done.namespace}",
-        f"To end it: kubectl -n {done.namespace} annotate {target} {RESERVE_ANNOTATION}-",
+        f"Nothing is reserved yet: {done.controller.message}",
+        "What to do: claimctl doctor (the annotation stays, and the controller acts on it when it "
+        "runs)",
+        look,
+        undo,
     ]

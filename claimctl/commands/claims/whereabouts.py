@@ -16,8 +16,9 @@ from claimctl.reservation.kinds.drivers import known_drivers
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.placement import CORDON, NO_EXECUTE, admits, lasting_taints, selects
+from claimctl.wire.reservations import NEVER_REALLOCATED
 
-NEVER = "reallocateTimeoutSeconds is null, so claimctl never gives the claim up"
+NEVER_GIVEN_UP = f"{NEVER_REALLOCATED}, so claimctl never gives the claim up"
 
 
 class ObstructionKind(StrEnum):
@@ -146,13 +147,13 @@ def _for_another_device(view: ClaimView, *, tainted: bool = False) -> Iterator[s
 def _to_give_up(view: ClaimView) -> Iterator[str]:
     command = f"claimctl release {view.name} -n {view.namespace}"
     if _never_given_up(view):
-        yield f"{NEVER}; give it up: {command}"
+        yield f"{NEVER_GIVEN_UP}; give it up: {command}"
     elif view.reservations:
         yield f"claimctl gives the claim up by itself; to do it now: {command}"
 
 
 def _never_given_up(view: ClaimView) -> bool:
-    seconds = (made.spec.reallocate_timeout_seconds for made in view.reservations)
+    seconds = (made.spec.reallocate_after_seconds for made in view.reservations)
     return any(value is None for value in seconds)
 
 
@@ -215,7 +216,7 @@ def _to_open(view: ClaimView, command: str = "") -> Iterator[str]:
     release = f"claimctl release {view.name} -n {view.namespace}"
     either = f"{command} or {release}" if command else release
     if _never_given_up(view):
-        yield f"{NEVER}; {either}"
+        yield f"{NEVER_GIVEN_UP}; {either}"
     elif view.consumers.bound:
         yield f"The next pods need the node, or another device: {either}"
     else:

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.controller_health import Election, election
 from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.controller.caches.kinds import AGGREGATE, VERBS
 from claimctl.controller.dialect import parse_version
-from claimctl.controller.preflight import wanted_rights
+from claimctl.controller.preflight import QUESTIONS_AT_ONCE, wanted_rights
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed
+from claimctl.parallel import mapped, side_by_side
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import HasMetadata, ObjectHeader
@@ -142,21 +144,26 @@ class Installation:
 
 
 async def read_installation(client: Client, clock: Clock) -> Installation:
-    version, served = parse_version(await client.get_raw("/version")), await look(client)
-    address, deployments, refused = await find_address(client), Deployments(None), ""
-    try:
-        deployments = await deployments_of(client, address)
-    except Forbidden:
-        refused = f"you may not list Deployments in namespace {address.namespace}"
-    leases = await list_if_allowed(client, LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+    lease = f"metadata.name={LEASE_NAME}"
+    async with side_by_side() as group:
+        version = group.create_task(client.get_raw("/version"))
+        served = group.create_task(look(client))
+        leases = group.create_task(list_if_allowed(client, LEASES, field_selector=lease))
+        address = await find_address(client)
+        elected = group.create_task(election(client, clock.now(), address))
+        deployments, refused = Deployments(None), ""
+        try:
+            deployments = await deployments_of(client, address)
+        except Forbidden:
+            refused = f"you may not list Deployments in namespace {address.namespace}"
     return Installation(
-        version,
-        served,
+        parse_version(version.result()),
+        served.result(),
         deployments.account,
         refused,
-        await election(client, clock.now(), address),
+        elected.result(),
         address,
-        (*_elsewhere("Lease", leases.items, address), *deployments.strangers),
+        (*_elsewhere("Lease", leases.result().items, address), *deployments.strangers),
     )
 
 
@@ -166,7 +173,8 @@ async def missing_rights_of(
     """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview. Forbidden if
     the user may not ask about others."""
     rights = wanted_rights(binding=binding, groups=groups)
-    return tuple([str(right) for right in rights if not await may(client, account, right)])
+    allowed = await mapped(partial(may, client, account), rights, QUESTIONS_AT_ONCE)
+    return tuple(str(right) for right, may_ in zip(rights, allowed, strict=True) if not may_)
 
 
 async def may(client: Client, account: ControllerAccount, right: Right) -> bool:

@@ -1,4 +1,4 @@
-"""``claimctl doctor`` and ``doctor version``."""
+"""``claimctl doctor`` and ``claimctl version``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import FactsOption, Output
-from claimctl.cli.options import NamespaceOption, switch
+from claimctl.cli.options import CheckedNamespaceOption, switch
 
 EXAMPLES = (
     "claimctl doctor",
     "claimctl doctor -n ml                   # with the rights of one namespace",
     "claimctl doctor -o json",
-    "claimctl doctor version",
-    "claimctl doctor version --client",
-    "claimctl doctor version -o json",
+    "claimctl version",
+    "claimctl version --client",
+    "claimctl version -o json",
 )
 
 
@@ -30,14 +30,13 @@ def doctor(
             help="Assume this reservation mode: native, podgroup or hold; auto finds it out.",
         ),
     ] = "auto",
-    namespace: NamespaceOption = None,
+    namespace: CheckedNamespaceOption = None,
     output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Check the cluster, the installation of claimctl and the claims; exit code 3 with problems.
 
     Every check has a line: ok, fact, problem, or unknown where you may not read what it needs.
-    Without -n the checks concern all namespaces.
     """
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:

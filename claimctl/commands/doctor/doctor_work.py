@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from claimctl.cli.errors import ExitCode
+from contextlib import suppress
+
+from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, printable, render
 from claimctl.cli.printer import say
@@ -13,12 +15,16 @@ from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.text import counted
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import NAMESPACES, RESOURCECLAIMS
 
 
 async def place_of(session: Session, namespace: str | None) -> str:
-    """Where to look: in the namespace, else in all, else in that of the context."""
+    """Where to look: in the namespace, else in all, else in that of the context. CommandFailed if
+    there is no such namespace."""
     if namespace is not None:
+        with suppress(Forbidden):  # who may not look gets the answers that the rights allow
+            if await session.client.find(NAMESPACES, namespace) is None:
+                raise CommandFailed(f"there is no namespace {namespace}")
         return namespace
     place = session.namespace
     try:

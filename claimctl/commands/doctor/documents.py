@@ -67,7 +67,7 @@ class ServerVersions(Part, frozen=True):
 
 
 class Version(Document, frozen=True):
-    """``claimctl doctor version``"""
+    """``claimctl version``"""
 
     claimctl: str
     python: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,8 @@ from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
-from claimctl.reservation.annotation import Annotated, plan
+from claimctl.parallel import side_by_side
+from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
@@ -73,19 +75,22 @@ async def examine(
     client: Client, clock: Clock, override: str = "auto", namespace: str = ""
 ) -> Examination:
     """Read the cluster, or one namespace of it. A missing right is no error."""
-    there = await read_installation(client, clock)
-    detection, unknown = await _detect(client, override)
     reader = _Reader(client, namespace)
-    observed = await _observe(reader, clock, detection)
-    own = await Discovery(client).plurals(_CRDS[0].group, _CRDS[0].version)
+    async with side_by_side() as group:
+        installation = group.create_task(read_installation(client, clock))
+        plurals = group.create_task(Discovery(client).plurals(_CRDS[0].group, _CRDS[0].version))
+        detection, unknown = await _detect(client, override)
+        observed = await _observe(reader, clock, detection)
+    there, own = installation.result(), plurals.result()
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED
     if there.account is not None or not missing:
         asked = there.account or ControllerAccount(INSTALLED)
-        lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
-        kinds = await kind_problems(client, asked, observed.reservations)
-        observed = replace(observed, kinds=kinds)
+        async with side_by_side() as group:
+            kinds = group.create_task(kind_problems(client, asked, observed.reservations))
+            lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
+        observed = replace(observed, kinds=kinds.result())
     if rights_refused:
         reader.refused["permissions"] = rights_refused
     return Examination(
@@ -134,8 +139,8 @@ class _Reader:
     namespace: str
     refused: dict[str, str] = field(default_factory=dict)
     not_listed: set[Resource[Any]] = field(default_factory=set)
-    listed: dict[Resource[Any], Listing[Any]] = field(default_factory=dict)
-    """What ``listing_once`` has listed."""
+    listed: dict[Resource[Any], asyncio.Future[Listing[Any]]] = field(default_factory=dict)
+    """What ``listing_once`` lists."""
 
     async def listing(self, resource: Resource[T], *checks: str) -> Listing[T]:
         """The objects; none if the user may not list them. Then the checks are not possible."""
@@ -151,11 +156,12 @@ class _Reader:
     async def listing_once(self, resource: Resource[T], *checks: str) -> Listing[T]:
         """The same, by one request however many checks need the objects."""
         if resource not in self.listed:
-            self.listed[resource] = await self.listing(resource)
+            self.listed[resource] = asyncio.ensure_future(self.listing(resource))
+        listing: Listing[T] = await self.listed[resource]
         if resource in self.not_listed:
             for check in checks:
                 self.refuse(check, resource)
-        return self.listed[resource]
+        return listing
 
     def refuse(self, check: str, resource: Resource[Any]) -> None:
         place = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
@@ -167,33 +173,41 @@ class _Reader:
 async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> ObservedCluster:
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
-    scan = await _scan(reader, clock)
-    of_reservations = ("reservations", "unreadable-objects", "kinds", "held-devices")
-    reserved = await reader.listing(wire.CLAIMRESERVATIONS, *of_reservations)
-    listed: dict[tuple[str, str], Listing[Any]] = {
-        (resource.group, resource.plural): await reader.listing(resource, "annotations")
-        for resource in WORKLOADS.values()
-    }
-    if groups:
-        listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
     of_nodes = ("mixed-versions", "held-devices", "kubelets")
-    nodes = await reader.listing_once(wire.NODES, *of_nodes)
-    more = [
-        Finding(it.check, it.message, it.namespace, it.object)
-        for extension in extensions().values()
-        for it in await extension.examine(reader.listing_once, clock.now())
-    ]
-    events = await reader.listing(wire.EVENTS, "refused-pods")
-    slices = await reader.listing(wire.RESOURCESLICES, "drivers", "held-devices")
-    others = [
-        await reader.listing(resource) for resource in (wire.REPLICASETS, wire.DOWNGRADEPLANS)
-    ]
+    of_reservations = ("reservations", "unreadable-objects", "kinds", "held-devices")
+    wanted: dict[Resource[Any], tuple[str, ...]] = {
+        wire.NODES: of_nodes,
+        wire.CLAIMRESERVATIONS: of_reservations,
+        **dict.fromkeys(WORKLOADS.values(), ("annotations",)),
+        **({wire.PODGROUPS: ("dangling-references",)} if groups else {}),
+        wire.EVENTS: ("refused-pods",),
+        wire.RESOURCESLICES: ("drivers", "held-devices"),
+        wire.REPLICASETS: (),
+        wire.DOWNGRADEPLANS: (),
+    }
+    async with side_by_side() as group:
+        scanning = group.create_task(_scan(reader, clock))
+        tasks = {
+            resource: group.create_task(reader.listing_once(resource, *checks))
+            for resource, checks in wanted.items()
+        }
+        more = [
+            Finding(it.check, it.message, it.namespace, it.object)
+            for extension in extensions().values()
+            for it in await extension.examine(reader.listing_once, clock.now())
+        ]
+    scan = scanning.result()
+    every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
+    nodes, events = every[wire.NODES], every[wire.EVENTS]
+    reserved, slices = every[wire.CLAIMRESERVATIONS], every[wire.RESOURCESLICES]
+    listed = {(resource.group, resource.plural): every[resource] for resource in WORKLOADS.values()}
+    if groups:
+        listed[POD_GROUP] = every[wire.PODGROUPS]
     by_name = {node.metadata.name: node for node in nodes.items}
     places = Places(
         slices=None if wire.RESOURCESLICES in reader.not_listed else slices.items,
         nodes=None if wire.NODES in reader.not_listed else by_name,
     )
-    every = (*listed.values(), nodes, events, slices, *others)
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
@@ -206,7 +220,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         events=events.items,
         unreadable=(
             *(scan.unreadable if scan else reserved.unreadable),
-            *(unread for listing in every for unread in listing.unreadable),
+            *(
+                unread
+                for resource, listing in every.items()
+                if resource != wire.CLAIMRESERVATIONS
+                for unread in listing.unreadable
+            ),
         ),
         annotations=await _annotations(reader.client, listed, reserved.items),
         reservations=reserved.items,
@@ -254,9 +273,8 @@ async def _annotations(
                 authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
                 wanted = plan(replace(annotated, authority=authority))
             name = f"{kind.lower()}/{ref.name}"
-            findings += [
-                Finding("annotations", problem.note, place, name) for problem in wanted.problems
-            ]
+            notes = (*misspelled(workload.metadata), *(it.note for it in wanted.problems))
+            findings += [Finding("annotations", note, place, name) for note in notes]
     return tuple(findings)
 
 

@@ -1,4 +1,4 @@
-"""``claimctl doctor version``: the versions of the client, and of what runs in the cluster."""
+"""``claimctl version``: the versions of the client, and of what runs in the cluster."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``downgrade-prepare``, ``downgrade-status`` and ``downgrade-restore``."""
+"""``downgrade prepare``, ``downgrade status`` and ``downgrade restore``."""

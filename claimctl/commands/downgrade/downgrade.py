@@ -47,12 +47,12 @@ ToOption = Annotated[
 ]
 
 EXAMPLES = (
-    "claimctl downgrade-prepare --dry-run",
-    "claimctl downgrade-prepare -n ml --skip ml/train-slice",
-    "claimctl downgrade-status",
-    "claimctl downgrade-status -o json",
-    "claimctl downgrade-restore --dry-run",
-    "claimctl downgrade-restore",
+    "claimctl downgrade prepare --dry-run",
+    "claimctl downgrade prepare -n ml --skip ml/train-slice",
+    "claimctl downgrade status",
+    "claimctl downgrade status -o json",
+    "claimctl downgrade restore --dry-run",
+    "claimctl downgrade restore",
     "claimctl upgrade prepare --to 1.37 --dry-run",
     "claimctl upgrade prepare --to 1.37",
     "claimctl upgrade status",
@@ -98,7 +98,7 @@ def downgrade_status(
 
 @connecting_patiently
 def downgrade_restore(flags: PlanFlags = PLAN_FLAGS, access: Access = DEFAULT) -> int:
-    """Let the workload references return that downgrade-prepare replaced, and end its freeze.
+    """Let the workload references return that downgrade prepare replaced, and end its freeze.
 
     Use it when the feature is on again in every component. The references come from the record in
     the DowngradePlan. The plan is deleted when all of them have returned. Exit code 3: some cannot

@@ -1,4 +1,4 @@
-"""``claimctl downgrade-prepare``: replaces workload references by pod references."""
+"""``claimctl downgrade prepare``: replaces workload references by pod references."""
 
 from __future__ import annotations
 
@@ -106,4 +106,4 @@ def _conclude(result: PlanResult, report: Report | None) -> None:
     if report is not None:
         say(f"next step ({report.step}): {report.todo}")
     elif result.by:
-        say("`claimctl downgrade-status` says what to do next")
+        say("`claimctl downgrade status` says what to do next")

@@ -43,7 +43,7 @@ class ClaimOutcome(Part, frozen=True):
 
 
 class DowngradeReport(Document, frozen=True, kw_only=True):
-    """``claimctl downgrade-prepare`` and ``downgrade-restore``"""
+    """``claimctl downgrade prepare`` and ``downgrade restore``"""
 
     dry_run: bool
     carried_out_by: str | None
@@ -78,7 +78,7 @@ class StandingClaim(Part, frozen=True):
 
 
 class DowngradeStatus(Document, frozen=True):
-    """``claimctl downgrade-status``"""
+    """``claimctl downgrade status``"""
 
     step: str
     todo: str

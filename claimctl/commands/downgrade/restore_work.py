@@ -1,4 +1,4 @@
-"""``claimctl downgrade-restore``: lets the replaced workload references return."""
+"""``claimctl downgrade restore``: lets the replaced workload references return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``claimctl downgrade-status``: which step of a downgrade is next, and what is in its way."""
+"""``claimctl downgrade status``: which step of a downgrade is next, and what is in its way."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ async def show_status(session: Session, output: Output) -> int:
         say(f"No upgrade is under way. To see what one needs: {command}")
         return ExitCode.OK
     if not plan.spec.upgrade_to:
-        raise CommandFailed("a downgrade is under way, and no upgrade: claimctl downgrade-status")
+        raise CommandFailed("a downgrade is under way, and no upgrade: claimctl downgrade status")
     return await run(session, frozenset(), output, watch=False)
 
 

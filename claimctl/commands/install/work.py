@@ -18,6 +18,7 @@ from claimctl.cli.output import print_data
 from claimctl.cli.printer import print_lines, print_whole, say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims.controller_health import State, election
 from claimctl.commands.install.apply import ApplyOutcome, Installer
 from claimctl.commands.install.components import (
     BASE,
@@ -108,6 +109,8 @@ def choose(
     )
 
 
+LEASE_SECONDS = 30.0
+"""How long a new controller may wait for its Lease, which another one may have held for 15 s."""
 ANSWER_SECONDS = 60
 """How long all requests together may take, without the time of --wait."""
 
@@ -137,4 +140,18 @@ async def _carry_out(
         with progress("waiting until the controller is available"):
             async with asyncio.timeout(seconds + ANSWER_SECONDS):
                 await installer.wait(documents, seconds)
-        say("claimctl is installed and runs")
+                await until_one_leads(session)
+        say("claimctl is installed, and a controller acts")
+
+
+async def until_one_leads(session: Session) -> None:
+    """Wait until a controller has its Lease: only the leader acts. Pods that are ready may wait for
+    the Lease of a controller that has ended."""
+    end = session.clock.monotonic() + LEASE_SECONDS
+    while True:
+        now = await election(session.client, session.clock.now())
+        if now.state is State.ACTING or not now.readable:
+            return
+        if session.clock.monotonic() >= end:
+            raise CommandFailed(f"its pods are ready, but no controller acts: {now.message}")
+        await session.clock.sleep(1.0)

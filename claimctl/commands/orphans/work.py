@@ -20,6 +20,7 @@ from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.telemetry.logs import Level, configure
+from claimctl.text import listed
 from claimctl.wire.claims import Reference
 
 
@@ -57,7 +58,7 @@ def exit_code(candidates: Sequence[Candidate]) -> int:
 def table(candidates: Sequence[Candidate], namespace: str) -> Table:
     return Table(
         columns=columns(
-            *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
+            *("NAMESPACE", "CLAIM", "REASON", "DEVICES", "OUTCOME", "WHAT", "REFERENCES", "UID"),
             text=("WHAT",),
             drop=("WHAT", "REASON"),
             wide=("REFERENCES", "UID"),
@@ -67,6 +68,7 @@ def table(candidates: Sequence[Candidate], namespace: str) -> Table:
                 candidate.key.namespace,
                 candidate.key.name,
                 candidate.orphan.cause,
+                listed(f"{it.pool}/{it.device}" for it in candidate.claim.devices),
                 str(candidate.outcome),
                 candidate.note or candidate.orphan.describe(),
                 str(len(candidate.claim.status.reserved_for)),
@@ -89,6 +91,7 @@ class OrphanClaim(ReasonText, frozen=True):
     namespace: str
     name: str
     uid: str
+    devices: tuple[str, ...]
     reserved_for: tuple[Reference, ...]
     outcome: str
     blockers: tuple[ReasonText, ...]
@@ -112,6 +115,7 @@ def document(candidates: Sequence[Candidate], *, dry_run: bool) -> OrphanList:
                 uid=candidate.claim.metadata.uid,
                 reason=candidate.orphan.cause,
                 message=candidate.orphan.message,
+                devices=tuple(f"{it.pool}/{it.device}" for it in candidate.claim.devices),
                 reserved_for=candidate.claim.status.reserved_for,
                 outcome=str(candidate.outcome),
                 blockers=by_names(candidate.orphan.blockers, tuple[ReasonText, ...]),

@@ -9,7 +9,7 @@ from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text, printable
 from claimctl.cli.printer import print_whole
 from claimctl.cli.session import Session
-from claimctl.commands.claims.explain_work import naming
+from claimctl.commands.claims.missing import naming
 from claimctl.commands.timeline import html, svg, text
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.read import read

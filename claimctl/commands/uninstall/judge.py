@@ -128,7 +128,7 @@ def notes(scan: Scan) -> tuple[str, ...]:
         ),
         *(
             f"DowngradePlan {plan.metadata.name} is the record of a downgrade; it is deleted with "
-            "its CRD: run `claimctl downgrade-restore` before, if references should return"
+            "its CRD: run `claimctl downgrade restore` before, if references should return"
             for plan in scan.plans
             if is_carried_out(plan)
         ),

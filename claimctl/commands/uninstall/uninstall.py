@@ -47,7 +47,8 @@ EXAMPLES = (
     "claimctl uninstall verify",
     "claimctl uninstall verify -n ml -o json",
     "claimctl uninstall run --dry-run",
-    "claimctl uninstall run --timeout 10m",
+    "claimctl uninstall run",
+    "claimctl uninstall run --yes --timeout 10m",
 )
 
 
@@ -105,16 +106,20 @@ def run(
     timeout: TimeoutOption = TIMEOUT,
     timing: TimingOption = Timing.NORMAL,
     lease_namespace: LeaseNamespaceOption = "claimctl-system",
+    yes: Annotated[bool, switch("--yes", "Do not ask before anything is changed.")] = False,
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Prepare, stop the controller, and delete what `claimctl install` has installed.
 
-    Running pods go on. Nothing is deleted while something is left that would block anything (exit
+    It asks before, with the server and the number of objects. Running pods go on.
+    Nothing is deleted while something is left that would block anything (exit
     code 3); another run continues. A namespace other than claimctl-system stays.
     """
-    from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
+    from claimctl.commands.uninstall.work import Mode, ask, uninstall, wanted_by
 
     wanted = wanted_by((), lease_namespace, WatchWaits(timing), timeout)
+    if not (yes or dry_run):
+        ask(access, wanted)
     mode = Mode(dry_run=dry_run, stop=not dry_run, delete=True)
     return uninstall(access, wanted, output, mode)

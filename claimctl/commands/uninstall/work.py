@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+
+import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode, UsageError
@@ -15,7 +18,7 @@ from claimctl.cli.output import Table, columns, render
 from claimctl.cli.printer import say
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session, connection_of, in_session
 from claimctl.cli.timing import WATCH_WAITS, WatchWaits
 from claimctl.commands.install.components import NAMESPACE, every_document
 from claimctl.commands.install.objects import Objects, check_helm, name_of
@@ -67,6 +70,33 @@ def wanted_by(
         namespaces=scope,
         grace=waits.grace_seconds,
         timeout=timeout,
+    )
+
+
+def ask(access: Access, wanted: UninstallWanted) -> None:
+    """Ask on the terminal whether to take claimctl away, outside the event loop, where Ctrl-C ends
+    the question at once.
+
+    Raises:
+        UsageError: there is no terminal to ask on.
+        typer.Abort: the answer is no.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        text = "--yes is needed where nobody can be asked; --dry-run shows what would be done"
+        raise UsageError(f"uninstall run: {text}")
+
+    async def look(session: Session) -> tuple[int, int]:
+        objects = Objects(session.transport, session.clock)
+        due = await present(objects, wanted.settings.lease_namespace)
+        return len((await _carry_out(session, wanted, write=False)).left), len(due)
+
+    changed, deleted = in_session(access, look)
+    typer.confirm(
+        f"This changes or deletes {counted(changed, 'object')} of all namespaces, and then deletes "
+        f"{counted(deleted, 'object')} of claimctl itself, at {connection_of(access).server}. "
+        "Running pods go on. Uninstall claimctl?",
+        abort=True,
+        err=True,
     )
 
 

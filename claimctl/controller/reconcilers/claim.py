@@ -97,6 +97,8 @@ class ClaimReconciler:
         self._writer = Writer(client)
         self._events = events
         self._metrics = ClaimMetrics(telemetry)
+        self._first_spans: dict[ClaimKey, object] = {}
+        """Of releases that go on: the span of the reconcile that found the claim in release."""
 
     async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
@@ -206,11 +208,21 @@ class ClaimReconciler:
             if blocker.reason is Reason.SETTLING and blocker.after is not None:
                 # a LIST follows, which counts only once the pod cache has reached its version
                 self._know.caches.pods.expect(blocker.after)
+        self._link_release(key, decision, span)
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",
             claimctl__claim__verdict=decision.releasing or "",
             claimctl__claim__blockers=",".join(blocker.reason for blocker in decision.blockers),
         )
+
+    def _link_release(self, key: ClaimKey, decision: Decision, span: Span) -> None:
+        """Link the reconciles of one release to its first one, so that its seconds are seen."""
+        if decision.releasing is None:
+            self._first_spans.pop(key, None)
+            return
+        first = self._first_spans.setdefault(key, span.context)
+        if first != span.context:
+            span.link(first)
 
     def _announce(self, snapshot: Snapshot, write: Write, decision: Decision) -> None:
         """Emit the Events for a status, also when the reservation is removed before the status is

@@ -14,7 +14,12 @@ from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import (
+    NEVER_REALLOCATED,
+    REALLOCATE_ANNOTATION,
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+)
 
 _RECENT, _CHILDREN_SOON, _CHILDREN_LATER = 60.0, 2.0, 30.0
 """How often the children of a workload that is over are listed again: in the first seconds after
@@ -147,7 +152,7 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
         return decision
     text = f"{REALLOCATE_ANNOTATION} asks to give the devices up when no pod uses them"
     if not held.may_reallocate:
-        text = f"{REALLOCATE_ANNOTATION} is ignored, since reallocateTimeoutSeconds is null"
+        text = f"{REALLOCATE_ANNOTATION} is ignored, since {NEVER_REALLOCATED}"
     message = f"{decision.blocker.message}; {text}"
     return replace(decision, blocker=replace(decision.blocker, message=message))
 
@@ -286,7 +291,7 @@ def _give_up_if_unreachable(
     if pods.shut_out:
         return present.release(Reason.HOLD_YIELDED)
     if not held.may_reallocate:
-        return None
+        return _hold_pinned(snapshot, present, NEVER_REALLOCATED) if snapshot.stuck_since else None
     loss = snapshot.loss
     if loss is not None and (loss.after == 0 or has_begun(snapshot, held, Reason.REALLOCATED)):
         # also beside bound pods: the next one comes before any status could say so
@@ -296,16 +301,26 @@ def _give_up_if_unreachable(
         usable = not snapshot.allocated or bool(pods.bound)
         return None if usable else present.release(Reason.REALLOCATED)
     since = snapshot.stuck_since
-    timeout = held.reservation.spec.reallocate_timeout_seconds
+    timeout = held.reservation.spec.reallocate_after_seconds
     if since is None or timeout is None:
         return None
     left = timeout - (snapshot.now - since).total_seconds()
     waits = left > 0 and not snapshot.node_missing
     if waits and not has_begun(snapshot, held, Reason.REALLOCATED):
-        text = "no pod can reach its devices: the claim is released after "
-        text += f"{timeout} s in this state"
-        return present.hold(Reason.WORKLOAD_WANTS_PODS, text, left)
+        return _hold_pinned(snapshot, present, f"it is released after {timeout} s of that", left)
     return present.release(Reason.REALLOCATED)
+
+
+def _hold_pinned(
+    snapshot: Snapshot, present: RetentionDecision, until: str, after: float | None = None
+) -> RetentionDecision:
+    """Hold the claim although pods wait for it in vain: the scheduler finds no place for them where
+    the devices are."""
+    claim = snapshot.claim
+    nodes = sorted(claim.nodes_named) if claim is not None else []
+    where = f" on {listed(nodes)}" if nodes else ""
+    text = f"no pod finds a place with the devices{where}; {until}"
+    return present.hold(Reason.PODS_PINNED, text, after)
 
 
 def has_begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:

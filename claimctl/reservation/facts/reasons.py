@@ -72,6 +72,7 @@ class Reason(StrEnum):
     POD_GROUP_PENDING = "PodGroupPending"
     # why a release waits
     WORKLOAD_WANTS_PODS = "WorkloadWantsPods"
+    PODS_PINNED = "PodsPinned"
     IDLE_TIMEOUT = "IdleTimeoutNotReached"
     RETENTION = "RetentionPolicy"
     CHILDREN_REMAIN = "ChildrenRemain"

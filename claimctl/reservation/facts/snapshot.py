@@ -185,7 +185,7 @@ class Held:
     @property
     def may_reallocate(self) -> bool:
         """Whether the reservation ever lets claimctl give up devices that its pods cannot use."""
-        return self.reservation.spec.reallocate_timeout_seconds is not None
+        return self.reservation.spec.reallocate_after_seconds is not None
 
     @property
     def withdrawn(self) -> bool:

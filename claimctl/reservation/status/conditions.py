@@ -311,6 +311,8 @@ def _released_state(
     if facts.releasing is not None and retention.action is Action.RELEASE:
         return _releasing_state(decision, before)
     reason = Reason.HELD if facts.is_held_for(retention) else retention.reason
+    if retention.blocker is not None and retention.blocker.reason is Reason.PODS_PINNED:
+        reason = Reason.PODS_PINNED  # the one hold that somebody has to hear of
     text = retention.blocker.message if retention.blocker else _sentence(reason, spec)
     return _condition(ConditionType.RELEASED, False, reason, text)
 

@@ -112,7 +112,7 @@ def test_a_bad_flag_is_one_line(
 
 
 WITHOUT_A_CLUSTER = {
-    *("demo cluster", "demo", "install completion"),
+    *("demo cluster", "demo", "completion"),
     "controller",  # it takes what a Deployment gives it
 }
 
@@ -162,7 +162,7 @@ def test_commands_with_much_to_do_limit_only_the_first_answer() -> None:
         if each.name == "request_timeout" and each.default == NO_LIMIT
     }
     steps = ("prepare", "status", "restore")
-    edges = {f"{edge}{step}" for edge in ("downgrade-", "upgrade ") for step in steps}
+    edges = {f"{edge}{step}" for edge in ("downgrade ", "upgrade ") for step in steps}
     leaving = {"uninstall prepare", "uninstall verify", "uninstall run"}
     assert patient == edges | leaving | {"install", "doctor driver", "doctor orphans", "reschedule"}
 

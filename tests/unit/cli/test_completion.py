@@ -15,7 +15,7 @@ from claimctl.cli.main import run
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_asks_claimctl(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["install", "completion", shell]) == 0
+    assert run(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert f"{VARIABLE}=complete_{shell}" in script
     if shutil.which(shell):
@@ -23,7 +23,7 @@ def test_the_script_asks_claimctl(shell: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["install", "completion", "powershell"]) == 0
+    assert run(["completion", "powershell"]) == 0
     script = capsys.readouterr().out
     assert f'$Env:{VARIABLE} = "complete_powershell"' in script
     assert "Register-ArgumentCompleter" in script
@@ -32,10 +32,11 @@ def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("claimctl down", ["downgrade-prepare", "downgrade-status", "downgrade-restore"]),
-        ("claimctl install completion z", ["zsh"]),
-        ("claimctl doctor version --out", ["--output"]),
-        ("claimctl doctor version --output j", ["json"]),
+        ("claimctl down", ["downgrade"]),
+        ("claimctl downgrade s", ["status"]),
+        ("claimctl completion z", ["zsh"]),
+        ("claimctl version --out", ["--output"]),
+        ("claimctl version --output j", ["json"]),
     ],
 )
 def test_commands_options_and_values_are_completed(words: str, answer: list[str]) -> None:

@@ -90,27 +90,27 @@ def test_every_command_in_the_table_is_there_and_explains_itself(
 
 
 def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor", "version", "--help"], "kubectl claim") == ExitCode.OK
-    assert capsys.readouterr().out.startswith("Usage: kubectl claim doctor version ")
+    assert run(["version", "--help"], "kubectl claim") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("Usage: kubectl claim version ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["explan"], "No such command 'explan'. Did you mean 'explain'? (see 'claimctl --help')"),
-        (["version"], "No such command 'version'. Did you mean 'doctor version'?"),
         (["uninstall-prepare"], "'uninstall-prepare'. Did you mean 'uninstall prepare'?"),
+        (["downgrade-status"], "'downgrade-status'. Did you mean 'downgrade status'?"),
         (["uninstall", "now"], "No such command 'now' (see 'claimctl uninstall --help')"),
         (["get", "-v6"], "-v6: there are no levels; --debug prints tracebacks of errors"),
         (["-n", "ml", "get"], "-n: put it after the command, as in `claimctl get -n ...`"),
         (["get", "-n", "ml", "-A"], "--all-namespaces (-A) and --namespace (-n) exclude"),
         (["--nonsense"], "No such option: --nonsense (see 'claimctl --help')"),
-        (["doctor", "version", "extra"], "Got unexpected extra argument(s) (extra)"),
-        (["doctor", "version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
-        (["doctor", "version", "-o"], "Option '-o' requires an argument"),
-        (["install", "completion"], "Missing argument"),
+        (["version", "extra"], "Got unexpected extra argument(s) (extra)"),
+        (["version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
+        (["version", "-o"], "Option '-o' requires an argument"),
+        (["completion"], "Missing argument"),
         (
-            ["install", "completion", "csh"],
+            ["completion", "csh"],
             "'csh' is not one of 'bash', 'zsh', 'fish', 'powershell'",
         ),
     ],
@@ -131,8 +131,10 @@ def test_bad_usage_is_one_line_and_exit_code_2(
     [
         (["--version"], "claimctl "),
         (["help"], "Usage: claimctl "),
-        (["help", "doctor", "version"], "Usage: claimctl doctor version "),
-        (["doctor", "version", "--client", "--debug"], "claimctl "),
+        (["help", "version"], "Usage: claimctl version "),
+        (["downgrade-prepare", "--help"], "Usage: claimctl downgrade prepare "),
+        (["help", "downgrade-prepare"], "Usage: claimctl downgrade prepare "),
+        (["version", "--client", "--debug"], "claimctl "),
     ],
 )
 def test_common_words_are_taken(
@@ -150,13 +152,13 @@ def test_debug_prints_the_traceback_of_an_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DEBUG_VARIABLE, "")
-    assert run(["--debug", "doctor", "version", "-o", "xml"]) == ExitCode.USAGE
+    assert run(["--debug", "version", "-o", "xml"]) == ExitCode.USAGE
     assert "Traceback (most recent call last):" in capsys.readouterr().err
 
 
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl", "doctor", "version", "--client"],
+        [sys.executable, "-m", "claimctl", "version", "--client"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -187,7 +189,7 @@ def test_a_reader_that_goes_away_makes_no_noise() -> None:
 )
 def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m claimctl doctor version --client {redirection}",
+        f"{sys.executable} -m claimctl version --client {redirection}",
         shell=True,
         capture_output=True,
         text=True,
@@ -199,9 +201,9 @@ def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--color", "always", "doctor", "version", "--client"],
-        ["doctor", "version", "--client", "--color", "always"],
-        ["doctor", "version", "--client", "--color=always"],
+        ["--color", "always", "version", "--client"],
+        ["version", "--client", "--color", "always"],
+        ["version", "--client", "--color=always"],
     ],
 )
 def test_color_may_stand_before_and_after_the_command(

@@ -10,15 +10,10 @@ import pytest
 
 from claimctl.cli.documents import API_VERSION
 from claimctl.commands.claims import explain_work, get_work
-from claimctl.commands.claims.documents import (
-    PodExplanation,
-    explanation_of,
-    list_of,
-    pod_of,
-    request_of,
-    workload_of,
-)
+from claimctl.commands.claims.claim_document import explanation_of
+from claimctl.commands.claims.documents import list_of, request_of
 from claimctl.commands.claims.explanation import explain_with_controller
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.documents import diagnosis_of, version_of

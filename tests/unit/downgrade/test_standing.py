@@ -82,7 +82,7 @@ A, B = running("a"), running("b")
             Standing.TO_PREPARE,
             "NotPrepared",
             2,
-            "claimctl downgrade-prepare",
+            "claimctl downgrade prepare",
             id="a group shares it",
         ),
         pytest.param(
@@ -216,5 +216,5 @@ def test_the_command_of_a_plan_has_its_scope() -> None:
         skip=(ClaimName(namespace="ml", name="slice"),),
     )
     assert prepare_command(spec) == (
-        "claimctl downgrade-prepare -n ml -n web -l 'team in (a, b)' --skip ml/slice"
+        "claimctl downgrade prepare -n ml -n web -l 'team in (a, b)' --skip ml/slice"
     )

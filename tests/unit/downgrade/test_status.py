@@ -203,7 +203,7 @@ def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
     spec = DowngradePlanSpec(namespaces=("ml",))
     scoped = DowngradePlan(spec=spec, status=plan().status)
     report = judge(look(PUT_BACK, plan=scoped, **OFF))
-    assert report.command == "claimctl downgrade-prepare -n ml"
+    assert report.command == "claimctl downgrade prepare -n ml"
     assert report.todo == f"run `{report.command}` again, until nothing comes back"
     blocked = judge(look(BLOCKED, plan=scoped))
     assert blocked.todo == f"solve the blocked claims, then run `{report.command}`"
@@ -217,5 +217,5 @@ def test_without_the_feature_nothing_has_to_be_prepared(held: ClaimStanding) -> 
 
 
 def test_the_last_line_names_the_way_back_if_there_is_a_record() -> None:
-    assert "claimctl downgrade-restore" in judge(look(LISTED, plan=plan(), served=False)).todo
-    assert "claimctl downgrade-restore" not in judge(look(**HOLD)).todo
+    assert "claimctl downgrade restore" in judge(look(LISTED, plan=plan(), served=False)).todo
+    assert "claimctl downgrade restore" not in judge(look(**HOLD)).todo

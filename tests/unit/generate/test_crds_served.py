@@ -12,8 +12,10 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor
 from kube_in_process.virtual import run
+from msgspec import convert
 
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.reservations import ClaimReservationSpec
 from generate.crds import custom_resource_definitions
 
 Json = dict[str, Any]
@@ -76,8 +78,21 @@ def test_defaults_are_filled_in() -> None:
                 retentionPolicy="WhileRunning",
                 idleTimeoutSeconds=60,
                 reallocateTimeoutSeconds=60,
+                reallocationPolicy="AfterTimeout",
             )["spec"]
         )
+
+    served(story)
+
+
+def test_the_word_for_never_survives_what_drops_a_null() -> None:
+    """``kubectl apply`` sends no null, and takes it for a field that is removed."""
+
+    def story(api: ApiFor) -> None:
+        api.create("claimreservations", reservation(reallocationPolicy="Never"))
+        kept = change(api, {"reallocationPolicy": "Never", "reallocateTimeoutSeconds": None})
+        assert kept["spec"]["reallocationPolicy"] == "Never"
+        assert convert(kept["spec"], ClaimReservationSpec).reallocate_after_seconds is None
 
     served(story)
 

@@ -385,6 +385,18 @@ def test_requests_are_counted_by_method_and_code_and_those_without_an_answer_too
     assert timed == [{"verb": "PATCH"}] * len(counted)
 
 
+def test_not_found_is_no_failure_of_a_span_where_it_is_an_answer() -> None:
+    recorder = Recorder()
+    missing = failure(404, "NotFound")
+    found = ask(WireServer(missing), lambda client: client.find(PODS, "p", "ns"), recorder)
+    with pytest.raises(errors.NotFound):
+        ask(WireServer(missing), lambda client: client.get(PODS, "p", "ns"), recorder)
+    assert found is None
+    sought, wanted = recorder.spans
+    assert (sought.error, "error.type" in sought.attributes) == (None, False)
+    assert (wanted.error is None, wanted.attributes["error.type"]) == (False, "404")
+
+
 def test_every_attempt_is_a_span_without_names_in_its_name() -> None:
     recorder = Recorder()
     server = WireServer(failure(503, "ServiceUnavailable", retry_after=1), ok(thing("c", 8)))

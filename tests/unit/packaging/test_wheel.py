@@ -91,9 +91,9 @@ def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) 
     parser = configparser.ConfigParser()
     parser.read_string(contents[f"claimctl-{__version__}.dist-info/entry_points.txt"].decode())
     assert dict(parser["console_scripts"]) == {
-        "claimctl": "claimctl.cli.main:main",
-        "kubectl-claim": "claimctl.cli.main:main",
-        "kubectl_complete-claim": "claimctl.cli.kubectl_completion:main",
+        "claimctl": "claimctl.cli.entry:main",
+        "kubectl-claim": "claimctl.cli.entry:main",
+        "kubectl_complete-claim": "claimctl.cli.entry:complete",
     }
 
 

@@ -76,8 +76,11 @@ def test_an_obstacle_that_may_pass_waits_for_the_timeout(nodes: list[Node]) -> N
     assert lists(on.settle(seconds=1)) == GIVEN_UP
 
 
-def test_null_means_never() -> None:
-    on = held(reallocate_timeout_seconds=None)
+@pytest.mark.parametrize(
+    "spec", [{"reallocate_timeout_seconds": None}, {"reallocation_policy": "Never"}]
+)
+def test_the_word_never_and_null_keep_the_claim_for_ever(spec: dict[str, Any]) -> None:
+    on = held(**spec)
     assert lists(on.settle(seconds=3600)) == []
 
 

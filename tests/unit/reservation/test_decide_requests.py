@@ -127,9 +127,10 @@ def test_a_ghost_keeps_the_devices_for_its_grace() -> None:
     ("reserved", "says"),
     [
         (asking("uid-of-an-earlier-claim"), ""),
-        (asking(reallocate_timeout_seconds=None), "is ignored, since reallocateTimeoutSeconds"),
+        (asking(reallocate_timeout_seconds=None), "is ignored, since reallocationPolicy is Never"),
+        (asking(reallocation_policy="Never"), "is ignored, since reallocationPolicy is Never"),
     ],
-    ids=["another claim", "never"],
+    ids=["another claim", "null", "never"],
 )
 def test_a_request_that_does_not_count_is_ignored(reserved: ClaimReservation, says: str) -> None:
     on = asked_for(reserved=reserved)

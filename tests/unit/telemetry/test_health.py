@@ -21,10 +21,10 @@ async def ask(url: str) -> tuple[int, str, str]:
 
 def answers(probes: Probes, path: str) -> tuple[int, str, str]:
     async def run() -> tuple[int, str, str]:
-        async with HealthServer(probes, LOCAL) as server:
+        async with asyncio.timeout(10), HealthServer(probes, LOCAL) as server:
             return await ask(server.url + path)
 
-    return asyncio.run(asyncio.wait_for(run(), 10))
+    return asyncio.run(run())
 
 
 TEXT = "text/plain; charset=utf-8"

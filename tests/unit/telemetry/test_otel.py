@@ -92,6 +92,15 @@ def test_spans_nest_and_their_times_and_ids_are_the_ones_handed_in(stage: OtelSt
     assert {outer.context.trace_id, outer.context.span_id} == {1, 2}
 
 
+def test_a_span_is_linked_to_another_one(stage: OtelStage) -> None:
+    with stage.telemetry.span("first") as first:
+        context = first.context
+    with stage.telemetry.span("second") as second:
+        second.link(context)
+        second.link(None)
+    assert [link.context for link in stage.spans["second"].links] == [context]
+
+
 @pytest.mark.real_time(120)
 async def test_tasks_have_spans_of_their_own(stage: OtelStage) -> None:
     async def work(name: str, first: asyncio.Event, second: asyncio.Event) -> None:

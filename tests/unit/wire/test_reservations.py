@@ -13,13 +13,22 @@ from claimctl.wire.times import MOST_SECONDS
 
 @pytest.mark.parametrize(
     ("given", "seconds", "written"),
-    [({}, 60, {}), ({"reallocateTimeoutSeconds": None}, None, {"reallocateTimeoutSeconds": None})],
+    [
+        ({}, 60, {}),
+        ({"reallocateTimeoutSeconds": None}, None, {"reallocateTimeoutSeconds": None}),
+        ({"reallocationPolicy": "Never"}, None, {"reallocationPolicy": "Never"}),
+        (
+            {"reallocationPolicy": "Never", "reallocateTimeoutSeconds": 0},
+            None,
+            {"reallocateTimeoutSeconds": 0, "reallocationPolicy": "Never"},
+        ),
+    ],
 )
-def test_null_means_never_to_reallocate(
+def test_the_word_never_and_null_mean_never_to_reallocate(
     given: dict[str, Any], seconds: int | None, written: dict[str, Any]
 ) -> None:
     spec = decode(encode(given), ClaimReservationSpec)
-    assert spec.reallocate_timeout_seconds == seconds
+    assert spec.reallocate_after_seconds == seconds
     assert to_plain(spec) == written
 
 

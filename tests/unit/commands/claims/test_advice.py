@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import advice, to_stop, workload_advice
-from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_explanation import explain_workload
 from claimctl.reservation.facts.snapshot import Held
@@ -20,6 +19,7 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import claim_lines
 from tests.support.waiting import asks
 
 Json = dict[str, Any]

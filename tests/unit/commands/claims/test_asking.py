@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.commands.claims.advice import SEE_WHETHER, advice
-from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import claim_lines
 
 Json = dict[str, Any]
 

@@ -75,6 +75,7 @@ def test_the_document_is_stable() -> None:
         "name": "slice",
         "uid": "uid-slice",
         "state": "Held",
+        "allocated": True,
         "devices": ["node-0/gpu-0"],
         "nodes": ["node-0"],
         "references": {

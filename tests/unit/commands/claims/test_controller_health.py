@@ -10,6 +10,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 from msgspec.structs import replace
 
+from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.controller_health import (
     Election,
     Sign,
@@ -20,8 +21,6 @@ from claimctl.commands.claims.controller_health import (
     election,
     troubles,
 )
-from claimctl.commands.claims.documents import explanation_of
-from claimctl.commands.claims.explain_text import claim_lines
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.installation import Address
 from claimctl.reservation.assessment.assess import assess
@@ -46,6 +45,7 @@ from tests.support.builders import (
 )
 from tests.support.claim_server import NAMESPACE as ML
 from tests.support.claim_server import Server
+from tests.support.explained import claim_lines
 from tests.support.printed import as_json
 
 

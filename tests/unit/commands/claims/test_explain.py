@@ -8,7 +8,8 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.session import Session
-from claimctl.commands.claims.explain_work import naming, run
+from claimctl.commands.claims.explain_work import run
+from claimctl.commands.claims.missing import naming
 from tests.support.claim_server import NAMESPACE, Server
 
 

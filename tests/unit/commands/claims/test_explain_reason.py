@@ -26,6 +26,10 @@ def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["reason"], found["remedy"]) == ("Idle", "")
 
 
-def test_an_unknown_reason_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="no such reason; there are Reserved, Held"):
-        explain_reason("Nope", Output.TABLE)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("ConsumerLeft", "did you mean ConsumersLeft"), ("Qqq", "see docs/reference/reasons.md")],
+)
+def test_an_unknown_reason_is_answered_with_those_that_are_near(name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=f"no such reason; {words}"):
+        explain_reason(name, Output.TABLE)

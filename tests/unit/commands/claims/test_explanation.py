@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.documents import explanation_of
-from claimctl.commands.claims.explain_text import claim_lines
+from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import claim_lines
 from tests.support.printed import as_json
 
 WAITING = {

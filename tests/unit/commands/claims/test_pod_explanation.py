@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import SEE_WHETHER, workload_advice
-from claimctl.commands.claims.documents import PodExplanation, pod_of, workload_of
-from claimctl.commands.claims.explain_text import (
-    pod_lines,
-    workload_lines,
-)
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.wire.coordination import Event, EventSeries
 from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import pod_lines, workload_lines
 from tests.support.printed import as_json
 from tests.support.waiting import asks, has_devices, publish, unschedulable
 

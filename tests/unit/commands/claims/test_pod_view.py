@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.claims.explain_text import pod_lines
 from claimctl.commands.claims.pod_explanation import explain_pod
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import pod_lines
 from tests.support.waiting import asks, has_devices, publish
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from claimctl.commands.claims.advice import advice, workload_advice
-from claimctl.commands.claims.documents import explanation_of
-from claimctl.commands.claims.explain_text import claim_lines, workload_lines
+from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_explanation import explain_workload
 from claimctl.commands.claims.pod_view import WELL
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.explained import claim_lines, workload_lines
 from tests.support.printed import as_json
 
 QUOTA = 'pods "train-1-" is forbidden: exceeded quota: none, requested: pods=1, limited: pods=0'

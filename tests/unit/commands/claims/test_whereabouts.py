@@ -19,7 +19,10 @@ Json = dict[str, Any]
 DRIVER = "gpu.example.com"
 SICK = {"key": "sick", "value": "79", "effect": "NoSchedule"}
 GIVE_UP = "claimctl gives the claim up by itself; to do it now: claimctl release slice -n ml"
-NEVER = "reallocateTimeoutSeconds is null, so claimctl never gives the claim up; "
+NEVER = (
+    "reallocationPolicy is Never, or reallocateTimeoutSeconds is null, so claimctl never gives the "
+    "claim up; "
+)
 CORDONED: Json = {"spec": {"unschedulable": True}}
 
 

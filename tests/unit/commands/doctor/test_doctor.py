@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.output import print_table
 from claimctl.cli.session import Session
@@ -28,7 +29,9 @@ async def test_who_may_look_into_one_namespace_only_gets_that_one(
     server = Server.started()
     session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
     assert await place_of(session, None) == ""
-    assert await place_of(session, "other") == "other"
+    assert await place_of(session, NAMESPACE) == NAMESPACE
+    with pytest.raises(CommandFailed, match="there is no namespace other"):
+        await place_of(session, "other")
 
     def hook(point: FaultPoint) -> Fault | None:
         everywhere = point.verb == "list" and not point.namespace

@@ -25,15 +25,15 @@ DOCUMENT = {
 
 
 def test_people_get_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor", "version", "--client"]) == 0
+    assert run(["version", "--client"]) == 0
     line = f"claimctl {__version__} (Python {platform.python_version()})\n"
     assert capsys.readouterr() == (line, "")
 
 
 def test_programs_get_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor", "version", "--client", "-o", "json"]) == 0
+    assert run(["version", "--client", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == DOCUMENT
-    assert run(["doctor", "version", "--client", "-o", "yaml"]) == 0
+    assert run(["version", "--client", "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == DOCUMENT
 
 
@@ -42,7 +42,7 @@ def test_without_a_kubeconfig_the_client_still_has_a_version(
 ) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert run(["doctor", "version"]) == 0
+    assert run(["version"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"claimctl {__version__} ")
     assert (err.startswith("no server: no kubeconfig"), err.count("\n")) == (True, 1)
@@ -54,12 +54,7 @@ def test_a_server_that_does_not_answer_is_an_error_after_the_clients_version(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    assert (
-        run(
-            ["doctor", "version", "--server", f"http://127.0.0.1:{port}", "--request-timeout", "5s"]
-        )
-        == 1
-    )
+    assert run(["version", "--server", f"http://127.0.0.1:{port}", "--request-timeout", "5s"]) == 1
     out, err = capsys.readouterr()
     assert out.startswith(f"claimctl {__version__} ")
     assert (err.startswith("error: GET /"), err.count("\n")) == (True, 1)

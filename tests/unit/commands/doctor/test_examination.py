@@ -156,3 +156,12 @@ async def test_a_resize_that_waits_although_pods_left_for_it_is_found() -> None:
     status = {"status": {"resizes": [entry]}}
     made.admin.patch("reschedulerecords", "", "claimctl", status, "status")
     assert problems(await diagnosed(made)) == [("resizes", "pod/big")]
+
+
+async def test_a_misspelled_annotation_is_named_with_the_one_that_is_meant() -> None:
+    made = Server.started()
+    made.deployment(annotations={"claimctl.io/reserv": "*", RESERVE_ANNOTATION: "*", "a/b": "c"})
+    found = await diagnosed(made)
+    assert ("annotations", "deployment/train") in problems(found)
+    text = "claimctl knows no annotation claimctl.io/reserv; did you mean claimctl.io/reserve?"
+    assert the(found, "annotations").message == text

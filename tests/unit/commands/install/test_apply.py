@@ -154,7 +154,8 @@ async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(
 
 async def test_waiting_ends_when_the_deployment_is_available(world: InstallWorld) -> None:
     await world.install(documents())
-    await asyncio.wait_for(world.installer.wait(documents(), 60), 30)
+    async with asyncio.timeout(30):
+        await world.installer.wait(documents(), 60)
     assert available(await world.client.get(DEPLOYMENT, *WHERE))
     assert (await world.client.list(CRD))[0]["spec"]["group"] == "claimctl.io"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 
 from claimctl.cli import main
 from claimctl.commands.orphans import work
@@ -10,6 +12,7 @@ from claimctl.commands.orphans.model import Cause, Orphan
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.claims import AllocationResult
 from tests.support.builders import claim, pod_ref
 from tests.support.printed import as_json
 
@@ -49,9 +52,16 @@ def test_bad_input_is_one_line_that_names_the_flag(
     assert err.count("\n") == 1
 
 
+DEVICE = "node-0/gpu-1"
+
+
 def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:
     orphan = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", blockers)
-    return Candidate(claim(pod_ref("a")), orphan, outcome=outcome, note=note)
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "gpu-1"}
+    allocated = convert({"devices": {"results": [result]}}, AllocationResult)
+    orphaned = claim(pod_ref("a"))
+    status = replace(orphaned.status, allocation=allocated)
+    return Candidate(replace(orphaned, status=status), orphan, outcome=outcome, note=note)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +83,13 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
     shown = work.table(
         [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], "train"
     )
-    assert [row[:5] for row in shown.rows] == [
+    assert [row[:6] for row in shown.rows] == [
         (
-            "train", "slice", "DeadPods", "Left",
+            "train", "slice", "DeadPods", DEVICE, "Left",
             "reserved for pods that are gone; "
             "OtherHolders: held by objects that exist: jobs.batch/x",
         ),
-        ("train", "slice", "DeadPods", "Failed", "PATCH /x: 403"),
+        ("train", "slice", "DeadPods", DEVICE, "Failed", "PATCH /x: 403"),
     ]  # fmt: skip
     assert shown.names == ()
     assert shown.empty == "No orphans found in namespace train."
@@ -104,6 +114,7 @@ def test_the_document_is_whole() -> None:
                 "uid": "uid-slice",
                 "reason": "DeadPods",
                 "message": "reserved for pods that are gone",
+                "devices": [DEVICE],
                 "reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}],
                 "outcome": "Left",
                 "blockers": [{"reason": "OtherHolders", "message": "held"}],

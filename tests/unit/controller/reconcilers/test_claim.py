@@ -314,6 +314,17 @@ async def test_the_end_of_a_release_is_told_on_the_claim_if_its_reservation_goes
         assert told == [("ResourceClaim", "WorkloadEnded")]
 
 
+async def test_the_reconciles_of_one_release_are_linked_to_its_first_one() -> None:
+    async with working_bench(before=_releasing) as bench:
+        await bench.reconcile()
+        assert bench.telemetry.links == []
+        for _ in range(3):
+            await asyncio.sleep(150)
+            await bench.reconcile()
+        assert len(bench.telemetry.links) >= 2
+        assert len(set(bench.telemetry.links)) == 1
+
+
 @dataclass
 class AnswersLate:
     """Lets the answer to a write come after the watch event of the write."""

@@ -1,0 +1,214 @@
+"""The document of ``claimctl explain CLAIM``."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+from msgspec import field
+from msgspec.structs import replace
+
+from claimctl.cli.documents import (
+    Document,
+    Names,
+    Part,
+    ReasonText,
+    ReasonToWait,
+    by_names,
+    says,
+    utc,
+)
+from claimctl.commands.claims.advice import UNREADABLE, advice
+from claimctl.commands.claims.controller_health import State, Trouble
+from claimctl.commands.claims.documents import ClaimSummary, summary_of
+from claimctl.commands.claims.explanation import Explanation, effect_of
+from claimctl.commands.claims.rule_answers import RuleExpression, deciding
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.references import is_pod_group
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.unreadable import Unreadable
+
+
+class ConditionSummary(Part, frozen=True):
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+class ReservationDecision(Part, frozen=True):
+    name: str
+    workload_ref: WorkloadRef
+    retention_policy: str
+    action: Annotated[Action, says("what the ClaimReservation asks for")]
+    reason: str
+    message: str
+    after_seconds: float | None
+    effect: Annotated[str, says("what it does with the claim now, in words")]
+    phase: Annotated[str, says("whether the workload wants pods")]
+    rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
+    expressions: tuple[RuleExpression, ...]
+    conditions: tuple[ConditionSummary, ...]
+
+
+class TimedBlocker(ReasonToWait, frozen=True):
+    until: Annotated[
+        str | None, says("when time will have ended it, by the controller's clock")
+    ] = None
+
+
+class ReleaseState(Part, frozen=True):
+    under_way: Annotated[Reason | None, says("the reason of a release that has begun")]
+    possible: bool
+    blockers: tuple[TimedBlocker, ...]
+
+
+class OrphanState(Part, frozen=True):
+    cause: str = field(name="reason")
+    message: str
+    blockers: tuple[ReasonText, ...]
+
+
+class UnreadableEntry(Part, frozen=True):
+    object: Annotated[str, says("which object, in words")]
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class ControllerSigns(Part, frozen=True):
+    state: State
+    message: str
+    degraded: bool
+    troubles: tuple[Trouble, ...]
+
+
+class ListedWorkload(Part, frozen=True):
+    resource: str
+    name: str
+    whose: Literal["claimctl's", "for its pods", "not claimctl's"]
+
+
+class ClaimExplanation(Document, frozen=True, kw_only=True):
+    """``claimctl explain CLAIM``. Of a claim that cannot be read there is ``unreadable`` alone."""
+
+    claim: ClaimSummary | None = None
+    listed_ahead: Annotated[
+        Names, says("pending pods that claimctl listed before the scheduler")
+    ] = ()
+    listed_workloads: tuple[ListedWorkload, ...] = ()
+    reservations: tuple[ReservationDecision, ...] = ()
+    release: ReleaseState | None = None
+    asked: Annotated[Names, says("workloads whose annotation asks for a hold")] = ()
+    device_notes: Annotated[
+        Names,
+        says("what drivers report about its devices, their taints, and what is missing of them"),
+    ] = ()
+    uncreated: Annotated[
+        Names, says("what workloads that hold it report about pods they cannot create")
+    ] = ()
+    orphan: OrphanState | None = None
+    unreadable: tuple[UnreadableEntry, ...]
+    left_alone: bool = True
+    controller: ControllerSigns | None = None
+    advice: Names
+
+
+def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
+    orphan, election = explanation.orphan, explanation.election
+    return ClaimExplanation(
+        claim=summary_of(explanation.view, now),
+        listed_ahead=explanation.view.listed_ahead,
+        listed_workloads=tuple(
+            ListedWorkload(resource=it.resource, name=it.name, whose=_whose(it, explanation))
+            for it in explanation.view.workloads
+        ),
+        reservations=tuple(
+            _decision(explanation, retention) for retention in explanation.assessment.retentions
+        ),
+        release=ReleaseState(
+            under_way=explanation.release,
+            possible=explanation.releasable,
+            blockers=tuple(
+                replace(by_names(it, TimedBlocker), until=utc(until(explanation, it)))
+                for it in explanation.obstacles
+            ),
+        ),
+        asked=tuple(asker.line for asker in explanation.asking),
+        device_notes=explanation.notes,
+        uncreated=tuple(explanation.uncreated.values()),
+        orphan=by_names(orphan, OrphanState) if orphan is not None else None,
+        unreadable=tuple(map(_unreadable, explanation.unreadable)),
+        left_alone=explanation.left_alone,
+        controller=ControllerSigns(
+            state=election.state,
+            message=election.message,
+            degraded=bool(explanation.troubles),
+            troubles=explanation.troubles,
+        )
+        if election is not None
+        else None,
+        advice=tuple(advice(explanation)),
+    )
+
+
+def unreadable_of(claim: Unreadable) -> ClaimExplanation:
+    """What is known about a claim that cannot be read."""
+    return ClaimExplanation(unreadable=(_unreadable(claim),), advice=(UNREADABLE,))
+
+
+def _unreadable(unread: Unreadable) -> UnreadableEntry:
+    return UnreadableEntry(
+        object=str(unread),
+        kind=unread.resource.kind,
+        namespace=unread.namespace,
+        name=unread.name,
+        message=unread.problem,
+    )
+
+
+def _whose(
+    entry: Reference, explanation: Explanation
+) -> Literal["claimctl's", "for its pods", "not claimctl's"]:
+    if entry.uid in explanation.assessment.own:
+        return "claimctl's"
+    return "for its pods" if is_pod_group(entry) else "not claimctl's"
+
+
+def _decision(explanation: Explanation, retention: RetentionDecision) -> ReservationDecision:
+    reservation, workload = retention.held.reservation, retention.held.workload
+    blocker = retention.blocker
+    return ReservationDecision(
+        name=reservation.metadata.name,
+        workload_ref=reservation.spec.workload_ref,
+        retention_policy=reservation.spec.retention_policy,
+        action=retention.action,
+        reason=str(blocker.reason if blocker else retention.reason),
+        message=blocker.message if blocker else "",
+        after_seconds=blocker.after if blocker else None,
+        effect=effect_of(explanation, retention),
+        phase=workload.phase,
+        rule=workload.rule.origin if workload.rule else "",
+        expressions=deciding(workload),
+        conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
+    )
+
+
+def until(explanation: Explanation, blocker: Blocker) -> datetime | None:
+    """When time will have ended the blocker, by the clock of the controller that wrote the status.
+
+    None if no status has a time. Then the controller counts from what it saw first, and that is
+    not known.
+    """
+    releases = (reservation.status.release for reservation in explanation.view.reservations)
+    fenced = any(release is not None and release.step == ReleaseStep.FENCED for release in releases)
+    on_record = blocker.reason is Reason.FORCE_DELETED_PODS or (
+        blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
+    )
+    if blocker.after is None or not on_record:
+        return None
+    return explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
