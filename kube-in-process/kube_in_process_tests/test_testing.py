@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from kube_in_process.cluster import Cluster
 from kube_in_process.manifests import NotApplied
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import read_kubeconfig
@@ -166,6 +167,13 @@ def test_definitions_are_there_from_the_start(tmp_path: Path) -> None:
         served(tmp_path, ClusterOptions(crd_folders=(tmp_path / "nowhere",))),
     ):
         pass
+
+
+def test_the_first_pod_has_an_account_from_the_start(kube_cluster: ServedCluster) -> None:
+    def account(cluster: Cluster) -> object:
+        return cluster.admin.find("serviceaccounts", "default", "default")
+
+    assert kube_cluster.call(account) is not None
 
 
 @pytest.mark.kube_cluster(ClusterOptions(authorization=Authorization.ALWAYS_ALLOW))
