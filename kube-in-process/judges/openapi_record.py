@@ -45,9 +45,9 @@ def main(arguments: Sequence[str]) -> int:
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
-    told = recorded(documents)
-    FILE.write_text(json.dumps(told, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(", ".join(f"{len(values)} {name}" for name, values in told.items()))
+    recording = recorded(documents)
+    FILE.write_text(json.dumps(recording, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(", ".join(f"{len(values)} {name}" for name, values in recording.items()))
     return 0
 
 
@@ -65,7 +65,7 @@ async def _documents(plane: ControlPlane) -> dict[str, Document]:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Recording:
     texts: dict[str, str] = field(default_factory=dict)
     enums: dict[str, list[str]] = field(default_factory=dict)
     required: dict[str, list[str]] = field(default_factory=dict)
@@ -74,29 +74,31 @@ class _Found:
 def recorded(documents: Mapping[str, Document]) -> dict[str, dict[str, Any]]:
     """What the documents say otherwise than the client, by the names of its models."""
     features = Features()
-    found, schemas = _Found(), Schemas(lambda: features)
+    recording, schemas = _Recording(), Schemas(lambda: features)
     for kind in builtin_kinds(features):
         for version in kind.versions:
             path = f"apis/{kind.group}/{version}" if kind.group else f"api/{version}"
             if path in documents:
                 defined = documents[path]["components"]["schemas"]
-                _compare(found, schemas, kind, version, defined)
+                _compare(recording, schemas, kind, version, defined)
                 for name, _ in FORMATS.values():
                     if name in defined:
-                        found.texts[name] = defined[name]["description"]
+                        recording.texts[name] = defined[name]["description"]
     return {
-        "texts": dict(sorted(found.texts.items())),
-        "enums": dict(sorted(found.enums.items())),
-        "required": dict(sorted(found.required.items())),
+        "texts": dict(sorted(recording.texts.items())),
+        "enums": dict(sorted(recording.enums.items())),
+        "required": dict(sorted(recording.required.items())),
     }
 
 
-def _compare(found: _Found, schemas: Schemas, kind: Kind, version: str, defined: Document) -> None:
+def _compare(
+    recording: _Recording, schemas: Schemas, kind: Kind, version: str, defined: Document
+) -> None:
     names = Components(schemas, kind.group, version)
     for name in _models_of(schemas.find(kind.group, version, kind.kind)):
         definition = defined.get(names.name_of(name))
         if definition is not None and name in model_names():
-            _compare_model(found, name, recorded_model(name), definition)
+            _compare_model(recording, name, recorded_model(name), definition)
 
 
 def _models_of(root: Schema | None) -> Iterator[str]:
@@ -111,19 +113,19 @@ def _models_of(root: Schema | None) -> Iterator[str]:
             yield schema.definition
 
 
-def _compare_model(found: _Found, name: str, model: Model, definition: Document) -> None:
+def _compare_model(recording: _Recording, name: str, model: Model, definition: Document) -> None:
     if (text := definition.get("description", "")) != server_text(model.description):
-        found.texts[name] = text
+        recording.texts[name] = text
     required = definition.get("required", [])
-    if required != [each for each in model.fields if each in model.required]:
-        found.required[name] = required
+    if required != [key for key in model.fields if key in model.required]:
+        recording.required[name] = required
     for key, schema in definition.get("properties", {}).items():
         if key not in model.fields:
             continue
         if (text := schema.get("description", "")) != _text_of_client(*model.fields[key]):
-            found.texts[f"{name}.{key}"] = text
+            recording.texts[f"{name}.{key}"] = text
         if "enum" in schema:
-            found.enums[f"{name}.{key}"] = schema["enum"]
+            recording.enums[f"{name}.{key}"] = schema["enum"]
 
 
 def _text_of_client(type_name: str, text: str) -> str:

@@ -34,31 +34,31 @@ def main(arguments: Sequence[str]) -> int:
             tempfile.TemporaryDirectory(prefix="judges-") as folder,
             running(ControlPlane(servers.programs, Path(folder), Wanted())) as plane,
         ):
-            found = asyncio.run(_listed(plane))
+            listed = asyncio.run(_listed(plane))
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
-    FILE.write_text(recorded(found), encoding="utf-8")
-    print(f"{sum(map(len, found.values()))} roles and bindings")
+    FILE.write_text(recorded(listed), encoding="utf-8")
+    print(f"{sum(map(len, listed.values()))} roles and bindings")
     return 0
 
 
 async def _listed(plane: ControlPlane) -> dict[str, list[Object]]:
     """The objects of each plural."""
-    found = {}
+    listed = {}
     async with HttpTransport(plane.files.access) as transport:
         for plural in PLURALS:
             response = await transport.send("GET", f"/apis/{GROUP}/v1/{plural}", (), {}, None)
             data = b"".join([part async for part in response.body])
-            found[plural] = json.loads(data)["items"]
-    return found
+            listed[plural] = json.loads(data)["items"]
+    return listed
 
 
-def recorded(found: dict[str, list[Object]]) -> str:
+def recorded(listed: dict[str, list[Object]]) -> str:
     """The text of the file: one line for each object, without what is the same in all of them."""
     parts = []
-    for plural, objects in found.items():
-        lines = [json.dumps(_short(each), separators=(",", ":")) for each in objects if _kept(each)]
+    for plural, objects in listed.items():
+        lines = [json.dumps(_short(obj), separators=(",", ":")) for obj in objects if _kept(obj)]
         parts.append(f'"{plural}": [\n' + ",\n".join(lines) + "\n]")
     return "{" + ",\n".join(parts) + "}\n"
 

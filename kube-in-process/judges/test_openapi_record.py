@@ -13,11 +13,11 @@ from kube_in_process.schema.registry import Schemas
 
 from judges.openapi_record import FILE, recorded
 
-Told = dict[str, dict[str, Any]]
+Recording = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
+def recording() -> Recording:
     """What would be recorded of the cluster itself."""
     features = Features()
     source = Documents(builtin_kinds(features), Schemas(lambda: features), lambda: features)
@@ -30,7 +30,7 @@ def told() -> Told:
 
 
 @pytest.mark.parametrize("part", ["texts", "enums", "required"])
-def test_the_cluster_serves_what_was_recorded(told: Told, part: str) -> None:
-    file: Told = json.loads(FILE.read_text(encoding="utf-8"))
-    assert len(told[part]) > 20
-    assert told[part].items() <= file[part].items()
+def test_the_cluster_serves_what_was_recorded(recording: Recording, part: str) -> None:
+    file: Recording = json.loads(FILE.read_text(encoding="utf-8"))
+    assert len(recording[part]) > 20
+    assert recording[part].items() <= file[part].items()

@@ -114,7 +114,7 @@ def served(directory: Path, options: ClusterOptions | None = None) -> Iterator[S
     try:
         yield cluster
     finally:
-        failures = cluster.call(lambda each: list(each.failures))
+        failures = cluster.call(lambda cluster: list(cluster.failures))
         cluster.call(lambda _: stopped.set())
         thread.join()
     if failures:

@@ -24,9 +24,9 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     command += ["--crds", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = process.stdout.readline()
+        line = process.stdout.readline()
         access = read_kubeconfig(file)
-        assert told == f"cluster at {access.url}, context embedded in kubeconfig {file}\n"
+        assert line == f"cluster at {access.url}, context embedded in kubeconfig {file}\n"
         with urlopen(f"{access.url}/apis/x.io/v1/things", context=client_context(access)) as answer:
             assert json.load(answer)["kind"] == "ThingList"
         process.send_signal(signal.SIGINT)

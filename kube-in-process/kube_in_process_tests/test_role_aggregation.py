@@ -15,10 +15,12 @@ Object = dict[str, Any]
 
 
 def role(name: str, *rules: Object, label: str = "", gathers: str = "") -> Object:
-    made: Object = {"metadata": {"name": name, "labels": {label: "yes"} if label else {}}}
+    cluster_role: Object = {"metadata": {"name": name, "labels": {label: "yes"} if label else {}}}
     if gathers:
-        made["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {gathers: "yes"}}]}
-    return {**made, "rules": list(rules)}
+        cluster_role["aggregationRule"] = {
+            "clusterRoleSelectors": [{"matchLabels": {gathers: "yes"}}]
+        }
+    return {**cluster_role, "rules": list(rules)}
 
 
 @pytest.mark.parametrize(

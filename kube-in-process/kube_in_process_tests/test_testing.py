@@ -45,14 +45,14 @@ def test_the_mark_says_what_cluster(kube_cluster: ServedCluster) -> None:
 
 
 def test_a_fault_is_set_from_the_test(kube_cluster: ServedCluster) -> None:
-    kube_cluster.call(lambda each: each.fault_requests(lambda point: Fault(status=503)))
+    kube_cluster.call(lambda cluster: cluster.fault_requests(lambda point: Fault(status=503)))
     with pytest.raises(HTTPError, match="503"):
         nodes(kube_cluster)
 
 
 def test_an_error_of_a_call_reaches_the_test(kube_cluster: ServedCluster) -> None:
     with pytest.raises(KeyError):
-        kube_cluster.call(lambda each: each.admin.api.kinds.named("unknown"))
+        kube_cluster.call(lambda cluster: cluster.admin.api.kinds.named("unknown"))
 
 
 def test_a_wait_ends(kube_cluster: ServedCluster) -> None:
@@ -63,7 +63,7 @@ def test_a_wait_ends(kube_cluster: ServedCluster) -> None:
 def test_a_failed_component_fails_the_test(tmp_path: Path) -> None:
     error = ValueError("planted")
     with pytest.raises(ExceptionGroup), served(tmp_path) as cluster:
-        cluster.call(lambda each: each.failures.append(error))
+        cluster.call(lambda cluster: cluster.failures.append(error))
 
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -126,11 +126,11 @@ def test_files_folders_and_texts_are_applied(kube_cluster: ServedCluster, tmp_pa
         json.dumps({"apiVersion": "v1", "kind": "List", "items": [THING]})
     )
     (folder / "README.md").write_text("no object")
-    made = kube_cluster.apply(folder)
-    assert [obj["metadata"]["name"] for obj in made] == ["things.x.io", "viewers", "one"]
-    assert made[2]["metadata"]["namespace"] == "default"
+    applied = kube_cluster.apply(folder)
+    assert [obj["metadata"]["name"] for obj in applied] == ["things.x.io", "viewers", "one"]
+    assert applied[2]["metadata"]["namespace"] == "default"
     again = kube_cluster.apply(str(folder / "2.json"))
-    assert again[0]["metadata"]["resourceVersion"] == made[2]["metadata"]["resourceVersion"]
+    assert again[0]["metadata"]["resourceVersion"] == applied[2]["metadata"]["resourceVersion"]
 
 
 THING = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "one"}}
@@ -161,7 +161,7 @@ def test_definitions_are_there_from_the_start(tmp_path: Path) -> None:
     with served(tmp_path, ClusterOptions(crd_folders=(tmp_path,))) as cluster:
         assert ask(cluster, "/apis/x.io/v1/things")["kind"] == "ThingList"
         roles = ask(cluster, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings")
-        assert "viewers" not in [each["metadata"]["name"] for each in roles["items"]]
+        assert "viewers" not in [role["metadata"]["name"] for role in roles["items"]]
     with (
         pytest.raises(FileNotFoundError, match="nowhere is no folder"),
         served(tmp_path, ClusterOptions(crd_folders=(tmp_path / "nowhere",))),

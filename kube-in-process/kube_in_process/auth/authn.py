@@ -138,13 +138,13 @@ class AccessControl:
 
 def all_groups(user: str, groups: Sequence[str]) -> list[str]:
     """The given groups of a user, and those that every such user has."""
-    found = list(groups)
-    if user.startswith(ACCOUNT) and not found:
+    complete = list(groups)
+    if user.startswith(ACCOUNT) and not complete:
         namespace = user.removeprefix(ACCOUNT).partition(":")[0]
-        found = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    if AUTHENTICATED not in found and user != ANONYMOUS.user:
-        found.append(AUTHENTICATED)
-    return found
+        complete = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    if AUTHENTICATED not in complete and user != ANONYMOUS.user:
+        complete.append(AUTHENTICATED)
+    return complete
 
 
 def _impersonated_kind(user: str) -> tuple[str, str, str]:

@@ -44,11 +44,11 @@ def make_policy(store: Store, moment: str) -> None:
 def _policy() -> tuple[tuple[Address, bytes], ...]:
     """The same for all clusters of this process: nothing changes it."""
     recorded = table(__package__, "policy.json", dict[str, list[Object]])
-    listed = {plural: [_whole(each) for each in found] for plural, found in recorded.items()}
+    listed = {plural: [_whole(obj) for obj in objects] for plural, objects in recorded.items()}
     roles = listed["clusterroles"]
     while any(_gather(role, roles) for role in roles):
         pass
-    return tuple(_encoded(plural, obj) for plural, found in listed.items() for obj in found)
+    return tuple(_encoded(plural, obj) for plural, objects in listed.items() for obj in objects)
 
 
 def _whole(recorded: Object) -> Object:
@@ -75,10 +75,10 @@ def _encoded(plural: str, obj: Object) -> tuple[Address, bytes]:
     place = {key: meta[key] for key in ("name", "namespace") if key in meta}
     rest = {key: meta[key] for key in ("labels", "annotations")}
     uid = new_uid(Random(f"{plural}/{namespace}/{name}"))
-    made = {"uid": uid, "resourceVersion": _VERSION, "creationTimestamp": _MOMENT}
+    by_server = {"uid": uid, "resourceVersion": _VERSION, "creationTimestamp": _MOMENT}
     owners = {"managedFields": _owners(rest, body)}
     head = {"kind": _KINDS[plural], "apiVersion": f"{GROUP}/v1"}
-    whole = {**head, "metadata": {**place, **made, **rest, **owners}, **body}
+    whole = {**head, "metadata": {**place, **by_server, **rest, **owners}, **body}
     return Address(GROUP, plural, namespace, name), encode(whole)
 
 
