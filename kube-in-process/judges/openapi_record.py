@@ -124,8 +124,8 @@ def _compare_model(recording: _Recording, name: str, model: Model, definition: D
             continue
         if (text := schema.get("description", "")) != _text_of_client(*model.fields[key]):
             recording.texts[f"{name}.{key}"] = text
-        if "enum" in schema:
-            recording.enums[f"{name}.{key}"] = schema["enum"]
+        if enum := schema.get("enum") or schema.get("items", {}).get("enum"):
+            recording.enums[f"{name}.{key}"] = enum
 
 
 def _text_of_client(type_name: str, text: str) -> str:

@@ -100,7 +100,10 @@ class BuiltinSchemas:
         )
 
     def _field(self, place: str, type_name: str, text: str = "") -> Schema:
-        text = TOLD.texts.get(place, server_text(text))
+        return self._typed(place, type_name, TOLD.texts.get(place, server_text(text)))
+
+    def _typed(self, place: str, type_name: str, text: str = "") -> Schema:
+        """A field, or an item of a field, which has no text of its own."""
         if type_name in alpha.DEFINITIONS:
             return self._added_model(alpha.DEFINITIONS[type_name])
         generic = _GENERIC.match(type_name)
@@ -117,7 +120,7 @@ class BuiltinSchemas:
         if shape == "Dict" and quantities:
             items = Schema(format="quantity")
         else:
-            items = self._field(place, item)
+            items = self._typed(place, item)
         if shape == "Dict":
             return Schema(
                 type="map",

@@ -14,6 +14,11 @@ from kube_in_process.schema.tree import Schema
 
 _MODEL = re.compile(r"^([A-Z][a-z]+)??V(\d+(?:(?:alpha|beta)\d+)?)(.+)$")
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PACKAGES = {
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+}
+"""The packages of groups that are in a repository of their own."""
 _PREFIX = "#/components/schemas/"
 FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "date-time": (f"{_META}.Time", {"type": "string", "format": "date-time"}),
@@ -143,12 +148,21 @@ class Components:
         if family is None and self._group and model in _core_models(self._schemas):
             family = "core"
         group = family.lower() if family else _family(self._group)
-        return f"io.k8s.api.{group}.v{version}.{name}"
+        return f"{_PACKAGES.get(group, f'io.k8s.api.{group}')}.v{version}.{name}"
 
 
 _API_VERSION = "APIVersion defines the versioned schema of this representation of an object."
 _KIND = "Kind is a string value representing the REST resource this object represents."
-_CORE_ROOTS = ("V1PodTemplateSpec", "V1NodeSelector", "V1ObjectReference", "V1SecretReference")
+_CORE_ROOTS = (
+    "V1EventSource",
+    "V1NodeSelector",
+    "V1ObjectReference",
+    "V1PersistentVolumeClaim",
+    "V1PersistentVolumeSpec",
+    "V1PodTemplateSpec",
+    "V1SecretReference",
+    "V1TopologySelectorTerm",
+)
 
 
 @lru_cache(maxsize=8)
