@@ -160,25 +160,3 @@ def test_custom_kinds_come_and_go() -> None:
     assert [entry["name"] for entry in listed] == ["widgets", "widgets/status", "widgets/scale"]
     kinds.remove(WIDGET)
     assert source.get("/apis/example.com/v1", (), "") is None
-
-
-def test_openapi_v2_has_the_same_definitions_in_the_older_form() -> None:
-    document = fetched(documents(), "/openapi/v2")
-    assert (document["swagger"], document["info"]["version"]) == ("2.0", "v1.36")
-    definitions = document["definitions"]
-    spec = definitions["io.k8s.api.apps.v1.DeploymentSpec"]
-    assert spec["required"] == ["selector", "template"]
-    assert spec["properties"]["template"] == {
-        "$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec",
-        "description": "Template describes the pods that will be created. The only allowed "
-        'template.spec.restartPolicy value is "Always".',
-    }
-    references = re.findall(r'"#/([^"]+)"', json.dumps(document))
-    assert {name.removeprefix("definitions/") for name in references} <= definitions.keys()
-    quantity = definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"]
-    assert quantity["type"] == "string"
-    found = documents().get(
-        "/openapi/v2", (), "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    )
-    assert found is not None
-    assert found.body.endswith(b"2.0")

@@ -20,8 +20,8 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EMPTY_V2 = b"\x0a\x032.0"
-"""The OpenAPI v2 document without definitions in protobuf (field 1 is the version of Swagger).
-kubectl asks for it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
+"""The OpenAPI v2 document without definitions (field 1 is the version of Swagger). kubectl asks for
+it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,17 @@ class Documents:
         if path == "/version":
             return Document(200, JSON, indented(encode(version_info(self._features().version))))
         if path == "/" or path.startswith("/openapi/"):
-            return self._about(path, accept)
+            return self._about(path)
         found = self.discovery.get(path, accept)
         return None if found is None else _serialized(found.body, found.content_type)
 
-    def _about(self, path: str, accept: str) -> Document | None:
+    def _about(self, path: str) -> Document | None:
         if path == "/":
             return _json({"paths": self._paths()})
         if path == "/openapi/v3":
             return _json(self.openapi.index(), TEXT)
         if path == "/openapi/v2":
-            if "protobuf" in accept:
-                return Document(200, _PROTOBUF_V2, _EMPTY_V2)
-            return Document(200, JSON, self.openapi.definitions())
+            return Document(200, _PROTOBUF_V2, _EMPTY_V2)
         if path.startswith("/openapi/v3/"):
             encoded = self.openapi.document(path.removeprefix("/openapi/v3/"))
             return Document(404, "", b"") if encoded is None else Document(200, JSON, encoded)

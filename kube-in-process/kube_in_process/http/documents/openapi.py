@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from kube_in_process.http.documents.openapi_schemas import Components
-from kube_in_process.http.documents.openapi_v2 import swagger
 from kube_in_process.kinds.kind import Kind, Kinds
 from kube_in_process.schema.registry import Schemas
 
@@ -74,20 +73,6 @@ class OpenApi:
         key = (name, hash((self._schemas.state(), *(kind.plural for kind in kinds))))
         if key not in self._made:
             self._made[key] = msgspec.json.encode(self._make(kinds, group, version))
-        return self._made[key]
-
-    def definitions(self) -> bytes:
-        """The document of OpenAPI v2."""
-        key = ("v2", hash((self._schemas.state(), *(kind.resource for kind in self._kinds))))
-        if key not in self._made:
-            parts = []
-            for group in self._kinds.groups():
-                for version in self._kinds.versions(group):
-                    components = Components(self._schemas, group, version)
-                    for kind in self._served(group, version):
-                        components.add_kind(kind)
-                    parts.append(components.schemas())
-            self._made[key] = msgspec.json.encode(swagger(parts, self._schemas.version))
         return self._made[key]
 
     def _make(self, kinds: list[Kind], group: str, version: str) -> dict[str, Any]:
