@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from kube_in_process import manifests
 from kube_in_process.api_server import handler_of
 from kube_in_process.components import own_service
 from kube_in_process.components.controllers.account_tokens import TokenController
@@ -30,6 +32,7 @@ from kube_in_process.components.controllers.replicasets import (
     ReplicaSetController,
     ReplicationControllerController,
 )
+from kube_in_process.components.controllers.role_aggregation import RoleAggregationController
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
 from kube_in_process.components.controllers.volumes.binder import VolumeBinder
@@ -138,6 +141,7 @@ class Cluster:
                 PodGroupController(self._context),
                 GarbageCollector(self._context),
                 NamespaceController(self._context),
+                RoleAggregationController(self._context),
                 recorder,
             )
         }
@@ -167,7 +171,11 @@ class Cluster:
     # Start and stop
 
     async def start(self) -> None:
-        """Create the namespaces and nodes, and start the components."""
+        """Create the namespaces and nodes, and start the components.
+
+        Raises:
+            OSError, ValueError, NotApplied: a folder of ``crd_folders``, or a file in it, is wrong.
+        """
         for namespace in SYSTEM_NAMESPACES:
             if self.admin.find("namespaces", "", namespace) is None:
                 self._make_namespace(namespace)
@@ -177,6 +185,8 @@ class Cluster:
         own_service.make(self.admin)
         if self.options.default_storage_class:
             self._make_storage_class()
+        for folder in self.options.crd_folders:
+            await manifests.apply(self.handler, manifests.definitions_in(Path(folder)))
         for component in self._components.values():
             component.start()
         for name in self._components:
@@ -236,6 +246,17 @@ class Cluster:
     ) -> Transport:
         """A transport for requests of one user, without a network."""
         return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
+
+    async def apply(self, source: Path | str) -> list[Object]:
+        """Apply the objects of a file, of a folder or of a text, as ``kubectl apply`` does.
+
+        A text has more than one line; anything else is a path.
+
+        Raises:
+            NotApplied: an object was refused. Those before it stay.
+            OSError, ValueError: the file cannot be read, or has something else.
+        """
+        return await manifests.apply(self.handler, manifests.read_objects(source))
 
     def subscribe(self, callback: Callable[[Revision], None]) -> None:
         """Call ``callback`` with every revision from now on."""

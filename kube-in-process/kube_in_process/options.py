@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 
 
 class Preset(StrEnum):
@@ -150,7 +151,12 @@ class ClusterOptions:
     devices_per_node: int = 4
     device_class: str = "gpu.example.com"
     driver: str = "gpu.example.com"
-    authorization: Authorization = Authorization.ALWAYS_ALLOW
+    authorization: Authorization | None = None
+    """None: RBAC over TLS for a cluster that a fixture or ``python -m kube_in_process`` serves, and
+    no authorization where requests come from the same process."""
+    crd_folders: tuple[Path | str, ...] = ()
+    """Folders of YAML and JSON files: the CustomResourceDefinitions in them are there at the start
+    (CRDDirectoryPaths of envtest)."""
     conflict_storm: bool = False
     """Whether pods that share a claim conflict, as on a real scheduler (about 4 pods a second)."""
     taint_rules: bool = False

@@ -257,8 +257,9 @@ async def test_controllers_wait_for_webhooks_and_go_on() -> None:
             cluster.store.subscribe(look, "", "pods")
             noted = asyncio.Event()
             cluster.store.subscribe(lambda revision: noted.set(), "", "events")
-            await asyncio.wait_for(made.wait(), 10)
-            await asyncio.wait_for(noted.wait(), 10)
+            async with asyncio.timeout(10):
+                await made.wait()
+                await noted.wait()
             assert cluster.failures == []
         finally:
             await cluster.stop()

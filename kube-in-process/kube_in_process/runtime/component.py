@@ -8,12 +8,11 @@ virtual clock are always the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Generic, Protocol
-
-import structlog
 
 from kube_in_process.errors import StatusError
 from kube_in_process.kinds.metadata import timestamp
@@ -26,7 +25,7 @@ from kube_in_process.seams import Clock
 from kube_in_process.storage.requests import MASTERS, Actor
 from kube_in_process.verbs.api import Api
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 KCM = "kube-controller-manager"
 
@@ -133,10 +132,10 @@ class Component(Generic[K]):
         except Waits as waits:
             return waits
         except (StatusError, ConnectionLost) as error:
-            log.debug("sync failed", component=self.name, key=key, error=str(error))
+            log.debug("%s: %s failed: %s", self.name, key, error)
             self.queue.retry(key)
         except Exception as error:
-            log.exception("component failed", component=self.name, key=key)
+            log.exception("%s: %s failed", self.name, key)
             self.context.failures.append(error)
             self.queue.retry(key)
         else:

@@ -107,10 +107,12 @@ class ApiFor:
         subresource: str = "",
         kind: str = "merge",
     ) -> Object:
-        """``kind`` is merge, strategic, json or apply."""
+        """``kind`` is merge, strategic, json or apply. An apply takes fields from others."""
         target = Target(self.api.kinds.named(plural), ns, name, subresource)
+        manager = self.actor.manager if kind == "apply" else ""
+        options = replace(self._options, field_manager=manager, force=kind == "apply")
         return self._call(
-            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, self._options)
+            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, options)
         )
 
     def delete(
@@ -137,7 +139,7 @@ class ApiFor:
         target = Target(self.api.kinds.named("serviceaccounts"), ns, account, "token")
         body = {"spec": {"audiences": [], "expirationSeconds": seconds}}
         answer = self._call(
-            "create", target, lambda: self.api.post(self.actor, target, body, _INTERNAL)
+            "create", target, lambda: self.api.post(self.actor, target, body, self._options)
         )
         return str(answer["status"]["token"])
 

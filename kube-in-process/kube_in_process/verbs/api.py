@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from kube_in_process.errors import StatusError
+from kube_in_process.errors import not_allowed
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.seams import Clock
@@ -102,7 +102,7 @@ class Api(ServerState):
         kind = target.kind
         handler = self.posts.get((kind.group, kind.plural, target.subresource))
         if handler is None:
-            raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+            raise not_allowed()
         write = self._write(actor, target, "create", options)
         return handler(write, admitting.admitted_body(write, body))
 
@@ -148,6 +148,3 @@ class Api(ServerState):
         self, actor: Actor, target: Target, verb: str, options: WriteOptions | None
     ) -> Write:
         return Write(self, actor, target, verb, options or WriteOptions())
-
-
-_NOT_ALLOWED = "the server does not allow this method on the requested resource"

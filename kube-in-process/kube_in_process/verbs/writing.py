@@ -112,6 +112,7 @@ def _store_new(write: Write, obj: Object) -> Object:
         return {**obj, "metadata": {**obj["metadata"], **kept}}
     if completed and not write.complete:
         write.state.completed.add(obj["metadata"]["uid"])
+    obj["metadata"] = _in_order({**obj["metadata"], "resourceVersion": ""})
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
