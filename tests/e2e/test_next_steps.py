@@ -454,6 +454,7 @@ NO_STATE = {
     "kubectl describe node {}": "only looks; no state has a resize that no node can meet",
     "kubectl describe pod": "only looks; no state has a pod that waits without a rival",
     "kubectl get pods -A -l app.kubernetes.io/name=claimctl": "only looks",
+    "kubectl get deviceclasses": "only looks",
     "kubectl get resourceslices --field-selector spec.driver={}": "only looks",
     "kubectl get resourceclaim CLAIM -o yaml --show-managed-fields": "no state has two writers",
     "kubectl uncordon {}": "followed by the test of what keeps pods from a held claim",

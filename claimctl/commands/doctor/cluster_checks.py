@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -317,11 +318,24 @@ def _matters(observed: ObservedCluster) -> Iterator[Finding]:
         see = f"see `claimctl explain {name} -n {place}`"
         check = _CHECKS.get(kind, "held-devices")
         if len(claims) == 1:
-            text = "; ".join((str(first), *first.steps, see))
+            text = "; ".join((str(first), *map(_quoted, first.steps), see))
             yield Finding(check, text, place, name, verdict)
         else:
             count = counted(len(claims), "claim")
             yield Finding(check, f"{kind}: {count}, {listed(claims)}; {see}", verdict=verdict)
+
+
+_COMMAND = re.compile(r"(?<=: )(?:claimctl|kubectl) .+")
+_OR = re.compile(r" or (?=(?:claimctl|kubectl) )")
+
+
+def _quoted(step: str) -> str:
+    """The step with its commands in backquotes: more words follow it in the line."""
+
+    def quoted(match: re.Match[str]) -> str:
+        return " or ".join(f"`{command}`" for command in _OR.split(match[0]))
+
+    return _COMMAND.sub(quoted, step)
 
 
 def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
