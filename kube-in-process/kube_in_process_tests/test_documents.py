@@ -107,20 +107,6 @@ def test_unknown_groups_have_no_document_and_unknown_versions_are_404() -> None:
     assert refused.value.body()["details"] == {}
 
 
-def test_the_old_openapi_document_has_every_kind_and_leads_somewhere() -> None:
-    found = documents().get("/openapi/v2", "application/json")
-    assert found is not None
-    whole = json.loads(found.body)
-    named = set(re.findall(r'"\$ref":"#/definitions/([^"]+)"', found.body.decode()))
-    assert named <= whole["definitions"].keys()
-    spec = whole["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"]
-    assert spec["$ref"] == "#/definitions/io.k8s.api.core.v1.PodSpec"
-    created = whole["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"]
-    assert created["parameters"][-1]["in"] == "body"
-    quantity = whole["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]
-    assert quantity == {"type": "string"}
-
-
 def test_every_reference_in_every_openapi_document_leads_somewhere() -> None:
     source = documents(Features(api_reserved_for=True, api_pod_groups=True))
     index = fetched(source, "/openapi/v3")["paths"]

@@ -19,7 +19,7 @@ JSON = "application/json"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EMPTY_V2 = b"\x0a\x032.0"
 """The OpenAPI v2 document without definitions (field 1 is the version of Swagger). kubectl asks for
-it in protobuf about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
+it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -51,17 +51,15 @@ class Documents:
         if path == "/version":
             return _json(version_info(self._features().version))
         if path == "/" or path.startswith("/openapi/"):
-            return self._about(path, accept)
+            return self._about(path)
         found = self.discovery.get(path, accept)
         return None if found is None else _json(found.body, found.content_type)
 
-    def _about(self, path: str, accept: str) -> Document | None:
+    def _about(self, path: str) -> Document | None:
         if path == "/":
             return _json({"paths": self._paths()})
         if path == "/openapi/v3":
             return _json(self.openapi.index(), TEXT)
-        if path == "/openapi/v2" and "protobuf" not in accept:
-            return Document(200, JSON, self.openapi.swagger())
         if path == "/openapi/v2":
             return Document(200, _PROTOBUF_V2, _EMPTY_V2)
         if path.startswith("/openapi/v3/"):

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from kube_in_process.http.documents.openapi_schemas import Components
-from kube_in_process.http.documents.openapi_v2 import as_v2, as_v2_paths
 from kube_in_process.kinds.kind import Kind, Kinds
 from kube_in_process.schema.registry import Schemas
 
@@ -22,7 +21,6 @@ _PATCH_TYPES = (
 _JSON = "application/json"
 _OTHERS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
 _HEAD = {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}}
-_HEAD_V2 = {"swagger": "2.0", "info": _HEAD["info"]}
 _EMPTY = msgspec.json.encode({**_HEAD, "paths": {}})
 
 
@@ -75,19 +73,6 @@ class OpenApi:
         key = (name, hash((self._schemas.state(), *(kind.plural for kind in kinds))))
         if key not in self._made:
             self._made[key] = msgspec.json.encode(self._make(kinds, group, version))
-        return self._made[key]
-
-    def swagger(self) -> bytes:
-        """The document of all groups in OpenAPI v2."""
-        key = ("v2", hash((self._schemas.state(), *(kind.resource for kind in self._kinds))))
-        if key not in self._made:
-            whole: dict[str, Any] = {**_HEAD_V2, "paths": {}, "definitions": {}}
-            for group in self._kinds.groups():
-                for version in self._kinds.versions(group):
-                    made = self._make(self._served(group, version), group, version)
-                    whole["paths"] |= as_v2_paths(made["paths"])
-                    whole["definitions"] |= as_v2(made["components"]["schemas"])
-            self._made[key] = msgspec.json.encode(whole)
         return self._made[key]
 
     def _make(self, kinds: list[Kind], group: str, version: str) -> dict[str, Any]:
