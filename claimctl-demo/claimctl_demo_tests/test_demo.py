@@ -146,9 +146,19 @@ async def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
             await stage.until(lambda: acts.allocation(Workload("ml", "x", "slice")), "a device", 1)
 
 
-def test_a_cluster_is_refused_whose_mode_its_version_does_not_have(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            "--reservation-mode podgroup --kubernetes-version 1.34",
+            "PodGroups share claims from Kubernetes 1.36",
+        ),
+        ("--silence node-9", "there is no node node-9; there are node-0 to node-2"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused_in_one_line(
+    arguments: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("--reservation-mode", "podgroup", "--kubernetes-version", "1.34")
-    assert run(["demo", "cluster", "--kubeconfig", "never-written", *arguments]) == 2
-    assert "PodGroups share claims from Kubernetes 1.36" in capsys.readouterr().err
+    command = ["demo", "cluster", "--kubeconfig", "never-written", *arguments.split()]
+    assert run(command) == 2
+    assert words in capsys.readouterr().err

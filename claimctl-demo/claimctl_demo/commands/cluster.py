@@ -69,6 +69,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     authorization: Annotated[
         AuthorizationName, typer.Option("--authorization", help="Authorization mode.")
     ] = AuthorizationName.ALWAYS_ALLOW,
+    silence: Annotated[
+        str,
+        typer.Option(
+            "--silence",
+            metavar="NODE",
+            help="The node that falls silent at SIGUSR1, as if it were cut off, and is heard again "
+            "at the next one. [default: none]",
+            show_default=False,
+        ),
+    ] = "",
     conflict_storm: Annotated[
         bool,
         typer.Option(
@@ -98,6 +108,10 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "--reservation-mode: PodGroups share claims from Kubernetes 1.36; with "
             f"--kubernetes-version {kubernetes_version} choose hold"
         )
+    if silence and silence not in {f"node-{number}" for number in range(nodes)}:
+        raise UsageError(
+            f"--silence: there is no node {silence}; there are node-0 to node-{nodes - 1}"
+        )
     options = ClusterOptions(
         preset=PRESETS[dialect],
         kubernetes_version=(int(major), int(minor)),
@@ -108,7 +122,9 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         heartbeats=Heartbeats(),
         history_limit=HISTORY_LIMIT,
     )
-    serving = Serving(options, port, kubeconfig, lambda url: _announce(url, kubeconfig))
+    serving = Serving(
+        options, port, kubeconfig, lambda url: _announce(url, kubeconfig, silence), silence
+    )
     try:
         received = asyncio.run(serve_until_signal(serving, LoopClock()))
     except CannotWrite as error:
@@ -118,8 +134,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
 
 
-def _announce(url: str, kubeconfig: Path) -> None:
+def _announce(url: str, kubeconfig: Path, silence: str) -> None:
+    import os
+
     from kube_in_process.serving.kubeconfig import NAME
 
     typer.echo(f"cluster at {url}, context {NAME} in kubeconfig {kubeconfig}")
     typer.echo(f"try: kubectl --kubeconfig {kubeconfig} get nodes,resourceslices")
+    if silence:
+        typer.echo(f"{silence} falls silent, or is heard again: kill -USR1 {os.getpid()}")

@@ -40,6 +40,8 @@ class Serving:
     kubeconfig: Path
     ready: Callable[[str], None]
     """Called with the URL when the kubeconfig exists."""
+    silent_node: str = ""
+    """The node that SIGUSR1 cuts off, and the next SIGUSR1 connects again; '' for none."""
 
 
 async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
@@ -56,6 +58,8 @@ async def serve_until_signal(serving: Serving, clock: Clock) -> signal.Signals:
     server: ServerHandle | None = None
     stopped = _stop_signals()
     await cluster.start()
+    if serving.silent_node:
+        _silence_by_signal(cluster, serving.silent_node)
     try:
         server, access = await listen(cluster, serving.port)
         with _in_kubeconfig(serving.kubeconfig, access):
@@ -78,6 +82,17 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop, each)
     return stopped
+
+
+def _silence_by_signal(cluster: Cluster, node: str) -> None:
+    silent = False
+
+    def turn() -> None:
+        nonlocal silent
+        silent = not silent
+        (cluster.lose_node if silent else cluster.restore_node)(node)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, turn)
 
 
 def secured(options: ClusterOptions) -> ClusterOptions:
