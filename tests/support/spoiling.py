@@ -42,7 +42,7 @@ class Spoiling:
     ) -> Response:
         response = await self.inner.send(method, path, query, headers, body)
         plurals = {plural for plural, _ in (*self.bad, *self.nested)} & set(path.split("/"))
-        if not plurals and "watch" not in dict(query):
+        if response.status >= 400 or (not plurals and "watch" not in dict(query)):
             return response
         stream = self._lines if "watch" in dict(query) else self._whole
         return HttpResponse.around(response, stream(path, response.body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from claimctl.commands.timeline import shapes
@@ -92,22 +93,32 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
 def _in_order(writes: list[_Write]) -> list[ObjectChange]:
     """The changes in the order of their versions. Times have a resolution of one second. Who wrote
     them is not known: managedFields do not name the writer that removed a field."""
+    ordered = sorted(writes, key=lambda write: write.version)
+    times: list[datetime | None] = []
+    following: datetime | None = None
+    for write in reversed(ordered):
+        # nothing dates a deletion without grace: it was before the next write, and mostly just so
+        following = _time_of(write) or following
+        times.append(following)
     changes: list[ObjectChange] = []
-    for write in sorted(writes, key=lambda write: write.version):
-        meta, pod = write.object.metadata, write.object
-        # an embedded cluster dates no status
-        is_pod = isinstance(pod, shapes.TimedPod)
-        times_of_containers = (shapes.started(pod), shapes.finished(pod)) if is_pod else ()
-        times = [
-            shapes.last_write(meta),
-            meta.creation_timestamp,
-            meta.deletion_timestamp if write.deleted else None,
-            *times_of_containers,
-            changes[-1].at if changes else None,
-        ]
-        at = max(time for time in times if time is not None)
+    for write, time in zip(ordered, reversed(times), strict=True):
+        before = changes[-1].at if changes else write.object.metadata.creation_timestamp
+        at = max(known for known in (time, before) if known is not None)
         changes.append(ObjectChange(at, write.object, write.deleted))
     return changes
+
+
+def _time_of(write: _Write) -> datetime | None:
+    """When it was, by what the object says; None for a deletion that the object does not date."""
+    meta, pod = write.object.metadata, write.object
+    if write.deleted:
+        deletion: datetime | None = meta.deletion_timestamp
+        return deletion
+    # an embedded cluster dates no status
+    is_pod = isinstance(pod, shapes.TimedPod)
+    times_of_containers = (shapes.started(pod), shapes.finished(pod)) if is_pod else ()
+    times = [shapes.last_write(meta), meta.creation_timestamp, *times_of_containers]
+    return max((time for time in times if time is not None), default=None)
 
 
 async def _from_objects(client: Client, clock: Clock, namespace: str, name: str) -> Timeline:

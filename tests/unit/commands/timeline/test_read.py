@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from kube_in_process.storage.requests import Fault, FaultPoint
+from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
 from claimctl.commands.timeline.model import GONE, RUNNING, WAITING, Lane, Source
 from claimctl.commands.timeline.read import read
@@ -33,6 +33,20 @@ async def test_a_server_that_knows_everything_tells_the_whole_history() -> None:
     (waiting,) = found.of(Lane.POD, WAITING)
     assert waiting.end == waiting.start + timedelta(seconds=10)
     assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
+
+
+async def test_a_force_deleted_pod_ends_when_the_next_write_shows_that_it_is_gone() -> None:
+    """Nothing dates such a deletion, and the write before it may be minutes old."""
+    server = Server.started()
+    server.claim("slice")
+    server.pod("a")
+    await asyncio.sleep(900)
+    force = DeleteOptions(grace_period_seconds=0)
+    server.admin.delete("pods", NAMESPACE, "a", force)
+    server.pod("b")
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    (running,) = [span for span in found.of(Lane.POD, RUNNING) if span.name == "a"]
+    assert running.end == running.start + timedelta(seconds=900)
 
 
 async def test_a_pod_has_run_until_its_container_ended() -> None:
