@@ -174,6 +174,22 @@ async def test_nobody_plays_another_provisioner(world: World) -> None:
     assert world.events("ProvisioningFailed") == ['storageclass.storage.k8s.io "missing" not found']
 
 
+async def test_a_pod_is_not_bound_before_its_volumes(world: World) -> None:
+    late = {"volumeBindingMode": "WaitForFirstConsumer"}
+    storage_class(world, "far", provisioner="far.example.com", **late)
+    claim(world, "data", storageClassName="far")
+    pod(world, "p", "data")
+    await world.passes(10)
+    assert "nodeName" not in world.get("pods", "p")["spec"]
+    await world.passes(600)
+    assert world.reason("p") == (
+        'SchedulerError: running PreBind plugin "VolumeBinding": binding volumes: context '
+        "deadline exceeded"
+    )
+    node = world.get("persistentvolumeclaims", "data")["metadata"]["annotations"]
+    assert node["volume.kubernetes.io/selected-node"].startswith("node-")
+
+
 async def test_what_is_used_stays_and_a_volume_is_released(world: World) -> None:
     volume(world, "disk", "1Gi")
     claim(world, "data")
