@@ -167,9 +167,9 @@ def test_held_devices_are_told_one_by_one_or_counted_with_the_first_claims() -> 
     )
     (only,) = findings(ObservedCluster("hold", matters=(ClaimMatter("ml", "a", gone),)))
     assert (only.check, only.namespace, only.object) == ("held-devices", "ml", "a")
-    assert (
-        only.message
-        == "node n1: it is gone; to do this: `claimctl a`; or: `kubectl b` or `claimctl c`; see `claimctl explain a -n ml`"
+    assert only.message == (
+        "node n1: it is gone; to do this: `claimctl a`; or: `kubectl b` or `claimctl c`; "
+        "see `claimctl explain a -n ml`"
     )
     many = tuple(ClaimMatter("ml", name, gone) for name in "edcba")
     (only,) = findings(ObservedCluster("hold", matters=many))
