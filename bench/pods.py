@@ -148,7 +148,7 @@ def _serve(load: Load, tell: Connection) -> None:
     server = PodsServer(("127.0.0.1", 0), Handler)
     server.socket = identity.context.wrap_socket(server.socket, server_side=True)
     url = f"https://127.0.0.1:{server.server_address[1]}"
-    tell.send(Access(url, "some-token", identity.certificate))
+    tell.send(Access(url, "some-token", identity.authority))
     server.serve_forever()
 
 

@@ -16,6 +16,8 @@ DEBOUNCE_SECONDS = 0.3
 """Changes within this time count as one: a release writes several objects."""
 AGAIN_SECONDS = 5.0
 """How often to look where a watch is not possible, and the pause after a watch has failed."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+"""Between two looks of a command that waits and reads everything anew each time, in seconds."""
 USES = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
 """What shows who uses which claims."""
 CLEAR = "\x1b[2J\x1b[H"
@@ -81,6 +83,16 @@ async def _watch(
             version = ""
             await clock.sleep(AGAIN_SECONDS)
             changed.set()
+
+
+def pause(waited: float, took: float) -> float:
+    """Seconds until a command that waits looks again: soon at first, then less and less often.
+
+    Args:
+        waited: for how many seconds it has waited.
+        took: how many seconds the last look took; a pause is at least as long.
+    """
+    return max(took, min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited)))
 
 
 def clear(out: TextIO) -> None:

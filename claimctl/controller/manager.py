@@ -21,7 +21,7 @@ from claimctl.controller.dialect import Detection, DialectProbe, Redetection
 from claimctl.controller.live_reads import CATCH_UP_SECONDS
 from claimctl.controller.parts import Parts, assemble
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
-from claimctl.controller.settings import Settings
+from claimctl.controller.settings import Duty, Settings
 from claimctl.controller.workers import WorkerPool
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
@@ -233,7 +233,8 @@ class Manager:
             renew_deadline=self.settings.lease_seconds * 2 / 3,
         )
         assert self._parts is not None
-        wanted = self.settings.checkpoint
+        # only who reconciles claims knows what is in their statuses
+        wanted = self.settings.checkpoint and self.settings.duty is not Duty.PLAN
         notes = checkpoint.Checkpoints(self._parts.knowledge).annotations if wanted else None
         election = LeaderElection(
             self._client,
@@ -260,15 +261,15 @@ class Manager:
         if self._present:
             await self._catch_up(parts.caches)
         self._pool, self.leading = pool, True
-        for number in range(self.settings.workers):
+        duty, few = self.settings.duty, range(min(self.settings.workers, FEW_WORKERS))
+        for number in range(self.settings.workers) if duty is not Duty.PLAN else ():
             pool.add(f"claim worker {number}", parts.claims.work)
-        few = range(min(self.settings.workers, FEW_WORKERS))
-        for number in few if not self.settings.retires else ():
+        for number in few if duty is Duty.EVERYTHING else ():
             pool.add(f"workload worker {number}", parts.workloads.work)
-        if not (self.settings.retires or self.settings.namespaces):
+        if duty is not Duty.RETIRE and not self.settings.namespaces:
             # a DowngradePlan concerns the whole cluster
             pool.add("plan worker", parts.plans.work)
-        for number in few:
+        for number in few if duty is not Duty.PLAN else ():
             pool.add(f"group worker {number}", parts.groups.work)
         parts.triggers.lead()
         try:

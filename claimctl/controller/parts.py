@@ -20,7 +20,7 @@ from claimctl.controller.reconcilers.claim import ClaimReconciler
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
 from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
 from claimctl.controller.reconcilers.workload import WorkloadReconciler
-from claimctl.controller.settings import Settings
+from claimctl.controller.settings import Duty, Settings
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.workers import Controller, Reconciler
@@ -95,7 +95,8 @@ def assemble(
     workloads = controller(
         WorkloadReconciler(client, caches, own_writes, events, climber, injector)
     )
-    plans = controller(DowngradePlanReconciler(client, knowledge))
+    stays = settings.duty is not Duty.PLAN
+    plans = controller(DowngradePlanReconciler(client, knowledge, stays=stays))
     groups = controller(PodGroupReconciler(client, knowledge, events))
     batch = settings.batch_seconds
     queues = Queues(

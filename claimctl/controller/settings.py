@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from math import inf
 from typing import Literal
 
@@ -13,6 +14,18 @@ from claimctl.wire.releases import FROM_1_34, FROM_1_36, FROM_1_38, Release
 
 class BadSettings(Exception):
     """A setting is not valid. The message names it in one line."""
+
+
+class Duty(StrEnum):
+    """What a controller process does."""
+
+    EVERYTHING = "everything"
+    RETIRE = "retire"
+    """It only ends what earlier controllers began, before an uninstall: it makes no
+    ClaimReservations by annotation and carries out no DowngradePlan."""
+    PLAN = "plan"
+    """It only carries out the DowngradePlan, and ends with the command that started it. So it adds
+    no hold and leaves no tombstone, which nobody would take out."""
 
 
 class Settings(BaseModel):
@@ -50,9 +63,8 @@ class Settings(BaseModel):
     """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False
     """Whether claimctl adds a PodGroup to pod templates that ask for it (needs another role)."""
-    retires: bool = False
-    """Whether this process only ends what earlier controllers began, before an uninstall: it makes
-    no ClaimReservations by annotation and carries out no DowngradePlan."""
+    duty: Duty = Duty.EVERYTHING
+    """What this process does."""
     namespaces: frozenset[str] = frozenset()
     """The namespaces whose objects this process reconciles; empty means all."""
     workers: int = Field(default=16, ge=1, le=64)

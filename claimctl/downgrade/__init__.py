@@ -1,6 +1,6 @@
 """Prepare a downgrade: replace workload references by pod references while the pods run.
 
 What sends requests raises KubeError if one fails; docstrings say what else is raised.
-``prepare.run_plan`` carries out a DowngradePlan. The controller calls it, or the command does with
-the rights of the administrator. ``plans`` is for the command: begin, carry out or follow a plan.
+``carry_out`` is for controllers: it carries out a DowngradePlan. ``plans`` is for the commands,
+which begin a plan and follow what a controller makes of it.
 """

@@ -52,7 +52,7 @@ class Expander:
         clock: the source of the present time.
         announce: stores the record in the plan; awaited before the claim is written.
         on_record: UIDs of the references that the statuses of reservations record.
-        tended: whether a controller runs and will remove the tombstones later.
+        tombstones: whether a controller stays that will remove the tombstones later.
         rules: the binding times.
     """
 
@@ -60,7 +60,7 @@ class Expander:
     clock: Clock
     announce: Callable[[DowngradedClaim], Awaitable[None]]
     on_record: Collection[str] = frozenset()
-    tended: bool = True
+    tombstones: bool = True
     rules: Rules = _RULES
 
     async def expand(
@@ -98,8 +98,8 @@ class Expander:
     def _expansion(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
     ) -> Expansion:
-        known, tended = self.on_record, self.tended
-        return expand_recorded(claim, pods, record, on_record=known, tombstones=tended)
+        known, marks = self.on_record, self.tombstones
+        return expand_recorded(claim, pods, record, on_record=known, tombstones=marks)
 
     async def _write(
         self,

@@ -137,7 +137,7 @@ def expand(
         on_record: UIDs of the references that the statuses of reservations record for this claim.
         opened_by: references that an earlier run removed. A scheduler that saw one of them may
             bind a pending pod without a write to the claim.
-        tombstones: whether to keep tombstones, because a controller runs that will remove them
+        tombstones: whether to keep tombstones, because a controller stays that will remove them
             later. Without a controller they would stay and keep kube-controller-manager from
             deallocating.
         unreadable: the pods of that LIST that cannot be read.
@@ -157,7 +157,8 @@ def expand(
         or unread.uid in uids
     ]
     unlisted = {unread.uid for unread in uncertain} - uids
-    if not workloads and not missing and not unlisted:
+    left_behind = not tombstones and any(map(is_tombstone, listed))
+    if not workloads and not missing and not unlisted and not left_behind:
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"

@@ -1,20 +1,20 @@
-"""What the command does with a DowngradePlan: begin or continue it, carry it out, follow it."""
+"""What a command does with a DowngradePlan: begin or continue it, and follow it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from claimctl.downgrade import prepare, restore
-from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn, Progress
 from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
+from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
@@ -26,13 +26,10 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import DOWNGRADEPLANS, NAMESPACES
 from claimctl.wire.seams import Clock
 
-QUIET_SECONDS = 120.0
-"""Another client's plan is taken over after this many seconds without a write to it. A run writes
-nothing while it waits for the scheduler's cache, nor while it lists pods: of 50,000 pods, for ten
-seconds and more, and longer on a busy server."""
+Progress = Callable[[DowngradePlanStatus], None]
+
 LOOK_SECONDS = 5.0
-"""How often a client looks whether another one has written the plan."""
-_RUNS = 5
+"""How often the command looks whether a controller acts."""
 
 
 class PlanRefused(Exception):
@@ -53,6 +50,14 @@ async def find(client: Client) -> DowngradePlan | None:
             "the cluster does not serve DowngradePlans (claimctl.io/v1alpha1): install the CRDs "
             "first"
         ) from None
+
+
+async def read_plans(client: Client) -> tuple[DowngradePlan, ...] | None:
+    """The plans there are; None if the caller may not list them."""
+    try:
+        return (await list_if_served(client, DOWNGRADEPLANS)).items
+    except Forbidden:
+        return None
 
 
 async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
@@ -172,75 +177,46 @@ async def require_namespaces(client: Client, names: Iterable[str]) -> None:
             raise NoSuchNamespace(name) from None
 
 
-async def carry_out(
-    client: Client, plan: DowngradePlan, clock: Clock, progress: Progress, dialect: str = ""
+async def follow(
+    client: Client,
+    plan: DowngradePlan,
+    progress: Progress,
+    *,
+    ensure: Callable[[], Awaitable[None]] | None = None,
+    patience_seconds: float = 60.0,
 ) -> DowngradePlanStatus:
-    """Carry the plan out in this process, with the caller's rights, where no controller runs.
+    """Wait while a controller carries the plan out.
 
     Args:
-        dialect: the dialect of the cluster, for a plan that asks for the way back.
-
-    Raises:
-        PlanRefused: the plan was deleted, or another client keeps writing it.
-    """
-    name = plan.metadata.name
-    try:
-        for _ in range(_RUNS):
-            try:
-                ledger = PlanLedger(client, plan, progress)
-                if plan.spec.action == RESTORE:
-                    return await restore.restore_plan(client, ledger, clock, dialect)
-                return await prepare.run_plan(client, ledger, clock, tended=False)
-            except Overtaken as overtaken:
-                plan = await _wait_until_quiet(client, overtaken.plan, clock)
-            if is_carried_out(plan):
-                progress(plan.status)
-                return plan.status
-    except (NotFound, PlanWithdrawn):
-        raise PlanRefused(f"DowngradePlan {name} was deleted while it was carried out") from None
-    raise PlanRefused(
-        f"another client keeps writing DowngradePlan {name}: run again after it has stopped"
-    )
-
-
-async def _wait_until_quiet(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
-    """Wait until no client has written the plan for ``QUIET_SECONDS``, or until it is over."""
-    since = clock.monotonic()
-    while not is_carried_out(plan) and clock.monotonic() - since < QUIET_SECONDS:
-        await clock.sleep(LOOK_SECONDS)
-        version = plan.metadata.resource_version
-        plan = await client.get(DOWNGRADEPLANS, plan.metadata.name)
-        if plan.metadata.resource_version != version:
-            since = clock.monotonic()
-    return plan
-
-
-async def follow(
-    client: Client, plan: DowngradePlan, progress: Progress, *, patience_seconds: float = 60.0
-) -> DowngradePlanStatus:
-    """Wait while a controller carries the plan out; ``progress`` is called after every change.
+        progress: called with the status after every change.
+        ensure: called every few seconds: makes sure that a controller acts.
 
     Raises:
         PlanRefused: the controller wrote nothing to the plan for ``patience_seconds``, or the
             plan was deleted.
     """
-    name = plan.metadata.name
-    try:
-        while True:
-            plan = await client.get(DOWNGRADEPLANS, name)
-            progress(plan.status)
-            if is_carried_out(plan):
-                return plan.status
-            async with asyncio.timeout(patience_seconds):
-                await _next_change(client, plan)
-    except NotFound:
-        raise PlanRefused(f"DowngradePlan {name} was deleted while it was followed") from None
-    except TimeoutError:
-        raise PlanRefused(
-            f"the controller has not continued DowngradePlan {name} for {patience_seconds:g} s "
-            f"(phase {plan.status.phase or 'none yet'}): look at its log; the plan stays, and "
-            "another run continues it"
-        ) from None
+    name, now = plan.metadata.name, asyncio.get_running_loop().time
+    seen, since = "", now()
+    while True:
+        present = await client.find(DOWNGRADEPLANS, name)
+        if present is None:
+            raise PlanRefused(f"DowngradePlan {name} was deleted while it was followed")
+        if present.metadata.resource_version != seen:
+            seen, since = present.metadata.resource_version, now()
+            progress(present.status)
+        if is_carried_out(present):
+            return present.status
+        if now() - since >= patience_seconds:
+            raise PlanRefused(
+                f"the controller has not continued DowngradePlan {name} for {patience_seconds:g} s "
+                f"(phase {present.status.phase or 'none yet'}): look at its log; the plan stays, "
+                "and another run continues it"
+            )
+        if ensure is not None:
+            await ensure()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(LOOK_SECONDS, patience_seconds)):
+                await _next_change(client, present)
 
 
 async def _next_change(client: Client, plan: DowngradePlan) -> None:

@@ -25,10 +25,9 @@ from claimctl.downgrade import records
 from claimctl.downgrade.departure import Departure
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded, uids_on_record
-from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import PlanPhase, RecordState
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, unskipped
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, store, unskipped
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
@@ -56,37 +55,42 @@ _RULES = Rules()
 
 
 async def run_plan(
-    client: Client, ledger: PlanLedger, clock: Clock, *, rules: Rules = _RULES, tended: bool = True
+    client: Client,
+    plan: DowngradePlan,
+    clock: Clock,
+    *,
+    rules: Rules = _RULES,
+    tombstones: bool = True,
 ) -> DowngradePlanStatus:
     """Expand every claim in the plan's scope that a workload holds.
 
     Args:
-        ledger: the plan, read just before.
+        plan: the plan, read just before.
         rules: for how long a scheduler may act on a claim's old list. Lists that pods shared
             without being listed are verified after the settle time. The binding times are for pods
             that were listed ahead.
-        tended: whether a controller runs and will remove the tombstones later.
+        tombstones: whether a controller stays that will remove the tombstones later.
 
     Returns:
         The last stored status. Its phase is Prepared, Blocked if a workload still holds a claim,
         or Failed if the plan's label selector is wrong.
 
     Raises:
-        Overtaken: another client wrote the plan; start over with its present status.
-        PlanWithdrawn: the plan is gone.
+        Conflict: another client wrote the plan; start over with its present status.
+        NotFound: the plan is gone.
     """
     try:
-        parse(ledger.plan.spec.claim_selector)
+        parse(plan.spec.claim_selector)
     except ValueError as error:
-        refusal = records.refused(ledger.plan, str(error), clock.now())
-        await ledger.store(refusal)
+        refusal = records.refused(plan, str(error), clock.now())
+        await store(client, plan, refusal)
         return refusal
-    run = _Preparation(client, ledger, clock, rules, tended)
+    run = _Preparation(client, plan, clock, rules, tombstones=tombstones)
     await run.report(PlanPhase.FROZEN)
     claims = await run.begin()
-    if ledger.plan.spec.upgrade_to:
+    if plan.spec.upgrade_to:
         claims = await run.leave_groups(claims)
-    if not ledger.plan.spec.upgrade_to or run.is_through():
+    if not plan.spec.upgrade_to or run.is_through():
         await run.expand(claims)
         await run.verify(rules.settle_seconds)
     await run.report(records.final_phase(run.records.values()))
@@ -182,10 +186,11 @@ class _Preparation(PlanRun):
     """One run that replaces workload references."""
 
     def __init__(
-        self, client: Client, ledger: PlanLedger, clock: Clock, rules: Rules, tended: bool
+        self, client: Client, plan: DowngradePlan, clock: Clock, rules: Rules, *, tombstones: bool
     ) -> None:
-        super().__init__(client, ledger.plan, clock, ledger)
-        self._expander = Expander(client, clock, self._announce, tended=tended, rules=rules)
+        super().__init__(client, plan, clock)
+        self._tombstones = tombstones
+        self._expander = Expander(client, clock, self._announce, tombstones=tombstones, rules=rules)
         self._held_back = {
             uid for uid, record in self.records.items() if records.is_held_back(record)
         }
@@ -276,8 +281,7 @@ class _Preparation(PlanRun):
     async def _wait(self) -> None:
         """Wait while schedulers may be binding pods whose entries have left.
 
-        The records say so, and change every few seconds: another client takes a run that writes
-        nothing for a while for dead.
+        The records say so, and change every few seconds: who follows the plan sees that it goes on.
         """
         waits, self._waits = self._waits, {}
         end = self._clock.monotonic() + max(waits.values(), default=0.0)
@@ -329,7 +333,8 @@ class _Preparation(PlanRun):
 
             def differs(claim: ResourceClaim, pods: PodsOfClaims = pods) -> bool:
                 record = self.records[claim.metadata.uid] if or_bound_later else None
-                return not isinstance(expand_recorded(claim, pods, record), Unchanged)
+                expansion = expand_recorded(claim, pods, record, tombstones=self._tombstones)
+                return not isinstance(expansion, Unchanged)
 
             before = {claim.metadata.uid: claim for claim in chunk if differs(claim)}
             # a pod that was listed after the claim was read, and before the LIST, is no difference

@@ -12,7 +12,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from claimctl.downgrade import records
-from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import PlanPhase
 from claimctl.downgrade.restoration import restore
@@ -32,22 +31,22 @@ FEW = 100
 
 
 async def restore_plan(
-    client: Client, ledger: PlanLedger, clock: Clock, dialect: str
+    client: Client, plan: DowngradePlan, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """Add the replaced references of every record again, as far as they can return. Returns and
     raises what ``prepare.run_plan`` does; the phase is Restored, or PartlyRestored."""
-    return await _Restoration(client, ledger.plan, clock, dialect, ledger).run()
+    return await _Restoration(client, plan, clock, dialect).run()
 
 
 async def preview(
     client: Client, plan: DowngradePlan, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
-    return await _Restoration(client, plan, clock, dialect).run()
+    return await _Restoration(client, plan, clock, dialect, writes=False).run()
 
 
 class _Restoration(PlanRun):
-    """One run that adds replaced references again. Without a ledger, it writes nothing."""
+    """One run that adds replaced references again. A preview writes nothing."""
 
     def __init__(
         self,
@@ -55,11 +54,11 @@ class _Restoration(PlanRun):
         plan: DowngradePlan,
         clock: Clock,
         dialect: str,
-        ledger: PlanLedger | None = None,
+        *,
+        writes: bool = True,
     ) -> None:
-        super().__init__(client, plan, clock, ledger)
+        super().__init__(client, plan, clock, writes=writes)
         self._dialect = dialect
-        self._writes = ledger is not None
         self._existing: dict[str, bool | None] = {}
         """By the UID of a reference: whether its object exists with this UID."""
         self._renewed: dict[str, Reference] = {}
@@ -130,7 +129,7 @@ class _Restoration(PlanRun):
             self.records[uid] = records.over(record)
             return
         try:
-            if self._writes and restoration.add:
+            if self.writes and restoration.add:
                 entries = {entry.uid: entry for entry in claim.status.reserved_for}
                 renewed = (
                     self._renewed.get(reference.uid, reference) for reference in restoration.add

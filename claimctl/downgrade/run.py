@@ -1,4 +1,7 @@
-"""The base of preparing and restoring: records of a plan, claims read again, lists written."""
+"""The base of preparing and restoring: records of a plan, claims read again, lists written.
+
+Each step is recorded in the plan's status before it is done.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from claimctl.downgrade.expansion import claims_under
-from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.records import PlanPhase, RecordState, over, status, unread
 from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
 from claimctl.parallel import in_parallel
+from claimctl.wire.base import merge_diff
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.fitted import fitted, status_body
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.resources import DOWNGRADEPLANS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
 ATTEMPTS = 10
@@ -32,19 +36,19 @@ class PlanRun:
     """The records of one run, by claim UID, sorted by namespace and name.
 
     Args:
-        ledger: stores the records in the plan; None for a preview, which stores nothing.
+        writes: whether the records are stored in the plan; a preview stores nothing.
     """
 
     def __init__(
-        self, client: Client, plan: DowngradePlan, clock: Clock, ledger: PlanLedger | None
+        self, client: Client, plan: DowngradePlan, clock: Clock, *, writes: bool = True
     ) -> None:
         self.plan = plan
+        self.writes = writes
         self.client = client
         self.records = {record.uid: record for record in plan.status.claims}
         self.status = plan.status
         self.parallelism = plan.spec.parallelism or PARALLELISM
         self._clock = clock
-        self._ledger = ledger
         self._phase = PlanPhase.FROZEN
         self._reported = 0.0
         self._storing = asyncio.Lock()
@@ -54,8 +58,8 @@ class PlanRun:
         async with self._storing:
             self._phase, self._reported = phase, self._clock.monotonic()
             self.status = status(self.plan, phase, self.records)
-            if self._ledger is not None:
-                await self._ledger.store(self.status)
+            if self.writes:
+                self.plan = await store(self.client, self.plan, self.status)
 
     async def report_progress(self) -> None:
         """Report in the present phase, unless the last report is too recent."""
@@ -82,6 +86,21 @@ class PlanRun:
 
         await in_parallel(read, uids, self.parallelism)
         return claims
+
+
+async def store(client: Client, plan: DowngradePlan, status: DowngradePlanStatus) -> DowngradePlan:
+    """Write the status, unless the plan has it already; the plan as it is now.
+
+    Raises:
+        Conflict: another client wrote the plan since it was read.
+        NotFound: the plan is gone.
+        KubeError: the request failed; it may be unknown whether the status was written.
+    """
+    wanted = fitted(status)
+    if wanted == plan.status:
+        return plan
+    patch = {"status": merge_diff(status_body(plan.status), status_body(wanted))}
+    return await client.merge_patch(DOWNGRADEPLANS, plan.metadata, patch, subresource="status")
 
 
 def unskipped(

@@ -14,10 +14,15 @@ import msgspec
 
 MOST_LEVELS = 100
 """Deeper JSON does not become Python values. Objects of Kubernetes have about 20 levels."""
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([\[{])|([\]}])|(,)', re.DOTALL)
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_OPEN = rb'(?:[\[{](?:[^"\[\]{}]++|' + _STRING + rb")*+)++"
+_CLOSE = rb"(?:[\]}]\s*+)++"
+_TOKEN = re.compile(rb"(" + _OPEN + rb")|(" + _CLOSE + rb")|(,)|" + _STRING + rb"?", re.DOTALL)
+"""Brackets that open one after the other, with what is between them; brackets that close; a comma;
+or a string. A token for each bracket of a deep object would take too long."""
+_OPENING, _CLOSING, _COMMA = 1, 2, 3
+_ANY_STRING = re.compile(_STRING, re.DOTALL)
 _MEMBER = re.compile(rb'\s*"((?:[^"\\]++|\\.)*+)"\s*:(.*)', re.DOTALL)
-_STEPS = {1: 1, 2: -1}
-"""What the groups change in the number of open brackets."""
 
 
 class TooDeep(msgspec.DecodeError):
@@ -26,8 +31,16 @@ class TooDeep(msgspec.DecodeError):
 
 def depth(data: bytes) -> int:
     """The number of brackets that are open at the deepest place."""
-    steps = (_STEPS.get(token.lastindex or 0, 0) for token in _TOKEN.finditer(data))
-    return max(accumulate(steps), default=0)
+    return max(accumulate(map(_step, _TOKEN.finditer(data))), default=0)
+
+
+def _step(token: re.Match[bytes]) -> int:
+    """What the token changes in the number of open brackets."""
+    if token.lastindex == _OPENING:
+        brackets = _ANY_STRING.sub(b"", token[0])
+        return brackets.count(b"[") + brackets.count(b"{")
+    closing = token[0] if token.lastindex == _CLOSING else b""
+    return -(closing.count(b"]") + closing.count(b"}"))
 
 
 def members(data: bytes) -> Iterator[tuple[str, msgspec.Raw]]:
@@ -49,15 +62,15 @@ def parts(data: bytes, opening: bytes) -> Iterator[bytes]:
     Raises:
         msgspec.DecodeError: ``data`` does not begin with ``opening``, or is not whole.
     """
-    data, level, begin = data.strip(), 0, 0
-    for token in _TOKEN.finditer(data if data.startswith(opening) else b""):
-        group = token.lastindex or 0
-        level += _STEPS.get(group, 0)
-        if level == 1 and group == 3:
+    data, level, begin = data.strip(), 1, 1
+    for token in _TOKEN.finditer(data if data.startswith(opening) else b"", begin):
+        level += _step(token)
+        if level == 1 and token.lastindex == _COMMA:
             yield data[begin : token.start()]
-        elif level == 0 and token.end() == len(data):
-            yield from filter(None, (data[begin : token.start()].strip(),))
-            return
-        if level == 1 and group in (1, 3):
             begin = token.end()
+        elif level == 0 and token.end() == len(data):
+            yield from filter(None, (data[begin:-1].strip(),))
+            return
+        elif level <= 0:
+            break
     raise msgspec.DecodeError("not JSON: brackets do not match")

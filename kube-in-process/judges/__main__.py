@@ -9,6 +9,7 @@ from importlib import import_module
 
 PROGRAMS = {
     "conformance": ("conformance.lab", "replay recordings of real servers on kube-in-process"),
+    "kubectl-record": ("differential.kubectl.record", "record what kubectl asks a real server"),
     "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
     "refusals-record": ("conformance.refusals.record", "record how bodies are refused"),
     "differential": ("differential.lab", "compare kube-in-process with real servers"),
@@ -16,6 +17,9 @@ PROGRAMS = {
     "differential-record": ("differential.record", "make a recording of kept answers"),
     "stories": ("differential.actions.lab", "the part of differential that plays user actions"),
     "stories-record": ("differential.actions.record", "record stories on real servers"),
+    "policy-record": ("policy_record", "record the roles that a real server makes at its start"),
+    "schema-record": ("schema_record", "record the fields of the kinds from the official client"),
+    "openapi-record": ("openapi_record", "record what a real server says about fields"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
 }
 """The module of each program, and what it does."""

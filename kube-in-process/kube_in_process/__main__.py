@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kube_in_process.clock import LoopClock
+from kube_in_process.manifests import NotApplied, definitions_in
 from kube_in_process.options import Authorization, ClusterOptions, Heartbeats, Preset
 from kube_in_process.serving.kubeconfig import NAME
 from kube_in_process.serving.serve import (
@@ -43,12 +44,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pod-groups", action="store_true", help="switch the gates of PodGroups on"
     )
-    parser.add_argument("--rbac", action="store_true", help="refuse what no role allows")
+    parser.add_argument(
+        "--always-allow",
+        action="store_true",
+        help="allow every request, without TLS; the default is RBAC, with a certificate of the "
+        "administrator in the kubeconfig",
+    )
+    parser.add_argument(
+        "--crds",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder of files with CustomResourceDefinitions; may be given several times",
+    )
     return parser
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve; return 130 after Ctrl-C, 2 if the port or the file cannot be used."""
+    """Serve; return 130 after Ctrl-C, 2 if the port or a file cannot be used."""
     given = _parser().parse_args(arguments)
     major, _, minor = given.kubernetes_version.partition(".")
     options = ClusterOptions(
@@ -56,7 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         kubernetes_version=(int(major), int(minor)),
         nodes=given.nodes,
         devices_per_node=given.devices,
-        authorization=Authorization.RBAC if given.rbac else Authorization.ALWAYS_ALLOW,
+        authorization=Authorization.ALWAYS_ALLOW if given.always_allow else Authorization.RBAC,
+        crd_folders=tuple(given.crds),
         heartbeats=Heartbeats(),
         history_limit=HISTORY_LIMIT,
     )
@@ -66,10 +81,15 @@ def main(arguments: Sequence[str]) -> int:
         print(f"cluster at {url}, context {NAME} in kubeconfig {file}", flush=True)
 
     try:
+        for folder in given.crds:
+            definitions_in(folder)
         serving = Serving(options, given.port, file, announce)
         received = asyncio.run(serve_until_signal(serving, LoopClock()))
     except CannotWrite as error:
         print(f"kube_in_process: --kubeconfig: {error}", file=sys.stderr)
+        return _BAD
+    except (NotApplied, OSError, ValueError) as error:
+        print(f"kube_in_process: --crds: {error}", file=sys.stderr)
         return _BAD
     except CannotListen as error:
         print(f"kube_in_process: --port: {error}", file=sys.stderr)

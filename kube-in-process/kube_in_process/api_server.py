@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from kube_in_process.auth.authn import AccessControl, Tokens
+from kube_in_process.auth.bootstrap import make_policy
 from kube_in_process.auth.escalation import RoleStrategy
 from kube_in_process.auth.rbac import GROUP, AllowAll, Rbac
 from kube_in_process.auth.reviews import Reviews
@@ -12,6 +13,7 @@ from kube_in_process.crd.definitions import Definitions
 from kube_in_process.http.documents.lookup import Documents
 from kube_in_process.http.handler import Handler
 from kube_in_process.http.tables.shapes import Tables
+from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.options import Authorization, ClusterOptions
 from kube_in_process.seams import Clock
 from kube_in_process.storage.store import Store
@@ -26,9 +28,10 @@ def api_server(options: ClusterOptions, clock: Clock, rng: Random | None = None)
     return handler_of(api, options.authorization)
 
 
-def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALLOW) -> Handler:
+def handler_of(api: Api, authorization: Authorization | None = None) -> Handler:
     """Connect everything to a core that has served no request yet."""
     api.posts["", "pods", "eviction"] = evict
+    make_policy(api.store, timestamp(api.clock.now()))
     definitions = Definitions(api)
     return Handler(
         api,
@@ -38,10 +41,10 @@ def handler_of(api: Api, authorization: Authorization = Authorization.ALWAYS_ALL
     )
 
 
-def _access_control(api: Api, authorization: Authorization) -> AccessControl:
+def _access_control(api: Api, authorization: Authorization | None) -> AccessControl:
     """Who may enter. Without RBAC, every request is allowed for the transport's user."""
     tokens = Tokens(api.store, api.clock.now, api.rng)
-    if authorization is Authorization.ALWAYS_ALLOW:
+    if authorization is not Authorization.RBAC:
         Reviews(api, AllowAll(), tokens)
         return AccessControl(tokens, AllowAll(), lenient=True)
     rbac = Rbac(api.store)

@@ -4,29 +4,53 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from kube_in_process import manifests
 from kube_in_process.api_server import handler_of
+from kube_in_process.components import own_service
+from kube_in_process.components.controllers.account_tokens import TokenController
 from kube_in_process.components.controllers.claims import ClaimController
+from kube_in_process.components.controllers.cronjobs.controller import CronJobController
 from kube_in_process.components.controllers.daemonsets.controller import DaemonSetController
 from kube_in_process.components.controllers.deployments.controller import DeploymentController
 from kube_in_process.components.controllers.device_taints import DeviceTaintController
 from kube_in_process.components.controllers.disruption import DisruptionController
+from kube_in_process.components.controllers.endpoints.controller import (
+    EndpointsController,
+    EndpointSliceController,
+    MirroringController,
+)
 from kube_in_process.components.controllers.garbage import GarbageCollector
 from kube_in_process.components.controllers.jobs.controller import JobController
 from kube_in_process.components.controllers.namespaces import NamespaceController
 from kube_in_process.components.controllers.podgroups import PodGroupController
-from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.replicasets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
+from kube_in_process.components.controllers.role_aggregation import RoleAggregationController
 from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
 from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.controllers.volumes.binder import VolumeBinder
+from kube_in_process.components.controllers.volumes.protection import (
+    ClaimProtection,
+    EphemeralVolumes,
+    VolumeProtection,
+)
+from kube_in_process.components.controllers.volumes.provisioner import VolumeProvisioner
 from kube_in_process.components.drivers.driver import Driver, Drivers
 from kube_in_process.components.kubelet.kubelet import Kubelet
 from kube_in_process.components.kubelet.nodes import NodeController
 from kube_in_process.components.recorder import EventRecorder
 from kube_in_process.components.scheduler.scheduler import Scheduler
+from kube_in_process.components.volumes import PROVISIONER
+from kube_in_process.kinds.volume_admission import DEFAULT_CLASS
 from kube_in_process.objects import Object
-from kube_in_process.options import ClusterOptions, Features
+from kube_in_process.options import Authorization, ClusterOptions, Features
 from kube_in_process.runtime.component import Component, Context, Pauses
 from kube_in_process.runtime.local import ApiFor, FaultHook
 from kube_in_process.runtime.views import Feed
@@ -65,14 +89,17 @@ class Cluster:
         self.options = options
         self.clock = clock
         self.store = Store(clock.monotonic, options.history_limit)
-        self.api = Api(self.store, clock, options.features(), Random(options.seed))
+        features = self._with_accounts(options.features())
+        self.api = Api(self.store, clock, features, Random(options.seed))
         self.handler = handler_of(self.api, options.authorization)
-        self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
+        administrator = Actor("kubernetes-admin", (MASTERS,), "embedded")
+        # whoever calls it cannot wait for webhooks
+        self.admin = ApiFor(self.api, administrator, webhooks=False)
         self._feed = Feed(self.store)
         self._context = Context(
             api=self.api,
             options=options,
-            features=options.features(),
+            features=features,
             clock=clock,
             feed=self._feed,
             views=self._feed.views(),
@@ -93,6 +120,17 @@ class Cluster:
                 StatefulSetController(self._context),
                 DaemonSetController(self._context),
                 JobController(self._context),
+                CronJobController(self._context),
+                ReplicationControllerController(self._context),
+                EndpointsController(self._context),
+                EndpointSliceController(self._context),
+                MirroringController(self._context),
+                VolumeBinder(self._context),
+                VolumeProvisioner(self._context),
+                ClaimProtection(self._context),
+                VolumeProtection(self._context),
+                EphemeralVolumes(self._context),
+                TokenController(self._context),
                 self.scheduler,
                 self.claims,
                 self.kubelet,
@@ -103,11 +141,18 @@ class Cluster:
                 PodGroupController(self._context),
                 GarbageCollector(self._context),
                 NamespaceController(self._context),
+                RoleAggregationController(self._context),
                 recorder,
             )
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._paused: dict[str, None] = {}
+
+    def _with_accounts(self, features: Features) -> Features:
+        wanted = self.options.service_accounts
+        if wanted is None:
+            wanted = self.options.authorization is Authorization.RBAC
+        return replace(features, service_accounts=wanted)
 
     @property
     def features(self) -> Features:
@@ -126,13 +171,22 @@ class Cluster:
     # Start and stop
 
     async def start(self) -> None:
-        """Create the namespaces and nodes, and start the components."""
+        """Create the namespaces and nodes, and start the components.
+
+        Raises:
+            OSError, ValueError, NotApplied: a folder of ``crd_folders``, or a file in it, is wrong.
+        """
         for namespace in SYSTEM_NAMESPACES:
             if self.admin.find("namespaces", "", namespace) is None:
                 self._make_namespace(namespace)
         for priority_class in _PRIORITY_CLASSES:
             if self.admin.find("priorityclasses", "", priority_class["metadata"]["name"]) is None:
                 self.admin.create("priorityclasses", priority_class)
+        own_service.make(self.admin)
+        if self.options.default_storage_class:
+            self._make_storage_class()
+        for folder in self.options.crd_folders:
+            await manifests.apply(self.handler, manifests.definitions_in(Path(folder)))
         for component in self._components.values():
             component.start()
         for name in self._components:
@@ -165,6 +219,12 @@ class Cluster:
     def _run(self, name: str) -> None:
         self._tasks[name] = asyncio.create_task(self._components[name].run(), name=name)
 
+    def _make_storage_class(self) -> None:
+        metadata = {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}}
+        if self.admin.find("storageclasses", "", "standard") is None:
+            body = {"metadata": metadata, "provisioner": PROVISIONER}
+            self.admin.create("storageclasses", body)
+
     def _make_namespace(self, name: str) -> None:
         self.admin.create("namespaces", {"metadata": {"name": name}})
 
@@ -187,6 +247,17 @@ class Cluster:
         """A transport for requests of one user, without a network."""
         return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
 
+    async def apply(self, source: Path | str) -> list[Object]:
+        """Apply the objects of a file, of a folder or of a text, as ``kubectl apply`` does.
+
+        A text has more than one line; anything else is a path.
+
+        Raises:
+            NotApplied: an object was refused. Those before it stay.
+            OSError, ValueError: the file cannot be read, or has something else.
+        """
+        return await manifests.apply(self.handler, manifests.read_objects(source))
+
     def subscribe(self, callback: Callable[[Revision], None]) -> None:
         """Call ``callback`` with every revision from now on."""
         self.store.subscribe(callback)
@@ -202,6 +273,7 @@ class Cluster:
 
     def switch(self, features: Features) -> None:
         """Change feature gates at run time, for all components."""
+        features = self._with_accounts(features)
         self._context.features = features
         self.api.switch(features)
         self.scheduler.retry_waiting()

@@ -173,6 +173,12 @@ def unknown_resource() -> StatusError:
     return NotFound(message, {})
 
 
+def not_allowed() -> StatusError:
+    """The answer to a method that a path does not have."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, {})
+
+
 def already_exists(
     subject: Subject, *, deleting: bool = False, generated: bool = False
 ) -> StatusError:

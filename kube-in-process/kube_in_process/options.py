@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 
 
 class Preset(StrEnum):
@@ -54,6 +55,9 @@ class Features:
     """KEP-5836 in the API server, from 1.37 on: its metrics tell the gate. The emulated scheduler
     makes no room for resizes."""
 
+    service_accounts: bool = False
+    """Whether the admission plugin ServiceAccount is on: pods have an account, which must exist,
+    and a volume with its token."""
     added_field: str = ""
     """The name of a text field that every built-in struct has besides its own, as a later release
     may add one. It is there to see whether a client loses fields that it does not know."""
@@ -147,7 +151,12 @@ class ClusterOptions:
     devices_per_node: int = 4
     device_class: str = "gpu.example.com"
     driver: str = "gpu.example.com"
-    authorization: Authorization = Authorization.ALWAYS_ALLOW
+    authorization: Authorization | None = None
+    """None: RBAC over TLS for a cluster that a fixture or ``python -m kube_in_process`` serves, and
+    no authorization where requests come from the same process."""
+    crd_folders: tuple[Path | str, ...] = ()
+    """Folders of YAML and JSON files: the CustomResourceDefinitions in them are there at the start
+    (CRDDirectoryPaths of envtest)."""
     conflict_storm: bool = False
     """Whether pods that share a claim conflict, as on a real scheduler (about 4 pods a second)."""
     taint_rules: bool = False
@@ -157,6 +166,10 @@ class ClusterOptions:
     alphas: bool = False
     """Whether the emulated alphas of 1.37 are on: CompositePodGroup (with POD_GROUPS),
     EvictionRequest, and Recreate of StatefulSets."""
+    service_accounts: bool | None = None
+    """Whether pods of a whole cluster have an account, which must exist, and a volume with its
+    token. None: where requests are authorized. An API server without controllers does without, as
+    envtest does."""
     added_field: str = ""
     """The name of a text field that every built-in struct has besides those of the release."""
     kcm_deallocates_empty_lists: bool = False
@@ -164,6 +177,9 @@ class ClusterOptions:
     heartbeats: Heartbeats | None = None
     """Whether nodes have Leases and report their status, and how often. Off by default, because a
     virtual hour has thousands of them."""
+    default_storage_class: bool = False
+    """Whether there is a StorageClass ``standard``, for claims that name none. Its volumes are made
+    at once. A cluster without one leaves such claims unbound, as a plain real one does."""
     history_limit: int | None = None
     """The number of revisions to keep; None keeps all."""
     seed: int = 0

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
+from urllib.parse import quote
 
 from kube_in_process.clock import LoopClock
 from kube_in_process.cluster import Cluster
+from kube_in_process.objects import Object
 from kube_in_process.options import ClusterOptions
-from kube_in_process.serving.kubeconfig import write_kubeconfig
-from kube_in_process.serving.serve import listen
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.serving.serve import access_for, listen, secured
 
 T = TypeVar("T")
 _Ready: TypeAlias = "Future[tuple[ServedCluster, asyncio.Event]]"
@@ -29,10 +31,16 @@ class NotInTime(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class ServedCluster:
-    """``kubeconfig`` names a file with one context, for the URL ``url``."""
+    """A cluster that programs and clients reach.
+
+    Attributes:
+        url: where it listens.
+        kubeconfig: a file with one context, of the administrator ``kubernetes-admin``.
+    """
 
     url: str
     kubeconfig: Path
+    _access: Access
     _cluster: Cluster
     _loop: asyncio.AbstractEventLoop
 
@@ -53,6 +61,25 @@ class ServedCluster:
         self._loop.call_soon_threadsafe(answered)
         return answer.result()
 
+    def apply(self, source: Path | str) -> list[Object]:
+        """Apply the objects of a file, of a folder or of a text, as ``kubectl apply`` does.
+
+        Raises: as ``Cluster.apply``.
+        """
+        work = self._cluster.apply(source)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def user(self, name: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig for another user, who may do what roles allow to that name and its groups.
+
+        The name may be that of a ServiceAccount: ``system:serviceaccount:NAMESPACE:NAME``.
+        """
+        access = self.call(lambda cluster: access_for(cluster, self._access, name, groups))
+        of_user = "-".join(quote(part, safe="") for part in (name, *groups))
+        file = self.kubeconfig.with_name(f"{self.kubeconfig.name}-{of_user}")
+        write_kubeconfig(file, access)
+        return file
+
     def wait_until(self, condition: Callable[[], object], seconds: float = 10.0) -> None:
         """Ask again and again until the condition is true.
 
@@ -70,12 +97,14 @@ class ServedCluster:
 def served(directory: Path, options: ClusterOptions | None = None) -> Iterator[ServedCluster]:
     """Run a cluster until the block ends. Its kubeconfig is in ``directory``.
 
+    It is under RBAC and behind TLS, unless the options say ``authorization=ALWAYS_ALLOW``.
+
     Raises:
         ExceptionGroup: a component failed, at the end of the block.
     """
     ready: _Ready = Future()
     work = (
-        Cluster(options or ClusterOptions(), LoopClock()),
+        Cluster(secured(options or ClusterOptions()), LoopClock()),
         directory / "kubeconfig",
         ready,
     )
@@ -85,7 +114,7 @@ def served(directory: Path, options: ClusterOptions | None = None) -> Iterator[S
     try:
         yield cluster
     finally:
-        failures = cluster.call(lambda each: list(each.failures))
+        failures = cluster.call(lambda cluster: list(cluster.failures))
         cluster.call(lambda _: stopped.set())
         thread.join()
     if failures:
@@ -109,7 +138,8 @@ async def _play(cluster: Cluster, kubeconfig: Path, ready: _Ready) -> None:
         try:
             write_kubeconfig(kubeconfig, access)
             loop = asyncio.get_running_loop()
-            ready.set_result((ServedCluster(server.url, kubeconfig, cluster, loop), stopped))
+            served = ServedCluster(server.url, kubeconfig, access, cluster, loop)
+            ready.set_result((served, stopped))
             await stopped.wait()
         finally:
             await server.close()

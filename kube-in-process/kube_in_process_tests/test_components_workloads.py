@@ -143,6 +143,7 @@ async def test_ordinals_come_up_in_order_or_at_once(world: World, policy: str) -
     assert world.phases() == ["Running"] * 3
 
 
+@pytest.mark.kube_cluster(replace(HOLD, default_storage_class=True))
 async def test_each_pod_of_a_stateful_set_has_a_volume_claim_that_outlives_it(world: World) -> None:
     template = {
         "metadata": {"name": "data", "labels": {"disk": "fast"}},

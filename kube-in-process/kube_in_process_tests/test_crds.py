@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.crd.definitions import Definitions
 from kube_in_process.errors import StatusError
+from kube_in_process.http.documents.discovery import Discovery
 from kube_in_process.options import Features
 from kube_in_process.storage.requests import Actor
 from kube_in_process.storage.store import Store
@@ -16,6 +17,7 @@ from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
 
 from kube_in_process_tests.clocks import StoppedClock
+from kube_in_process_tests.servers import server as http_server
 
 ADMIN = Actor("admin", ("system:masters",))
 SCHEMA: dict[str, Any] = {
@@ -196,7 +198,15 @@ def test_a_definition_waits_for_objects_that_finalizers_keep() -> None:
     assert conditions(api)["Terminating"] == "True"
     with pytest.raises(StatusError) as refused:
         make(api, "b")
-    assert refused.value.code == 405
+    text = "create not allowed while custom resource definition is terminating"
+    assert refused.value.code == 403
+    assert refused.value.message == f'widgets.example.com "b" is forbidden: {text}'
+    listed = Discovery(api.kinds).get("/apis/example.com/v1", "")
+    assert listed is not None
+    verbs = ["delete", "deletecollection", "get", "list", "watch"]
+    assert listed.body["resources"][0]["verbs"] == verbs
+    stored = api.store.list("apiextensions.k8s.io", "customresourcedefinitions")[0]
+    assert stored["status"]["conditions"][-1]["reason"] == "InstanceDeletionInProgress"
     patch(api, "a", {"metadata": {"finalizers": None}})
     assert not api.store.items("apiextensions.k8s.io", "customresourcedefinitions")
 
@@ -262,3 +272,26 @@ def test_paths_find_their_values(path: str, values: list[Any]) -> None:
         },
     }
     assert find(path, obj) == values
+
+
+@pytest.mark.parametrize(
+    ("versions", "status", "told"),
+    [
+        ([], 422, "must have exactly one version marked as storage version"),
+        ([{"served": True, "storage": True}], 422, "spec.versions[0].name: Invalid value"),
+        (
+            [{"name": "v1", "schema": {"openAPIV3Schema": {"items": {"properties": "x"}}}}],
+            400,
+            "cannot unmarshal string into Go struct field JSONSchemaProps.properties",
+        ),
+    ],
+)
+async def test_a_definition_of_a_wrong_shape_is_refused(
+    versions: list[Any], status: int, told: str
+) -> None:
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    body = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    answer = await http_server().send("POST", path, body)
+    assert (answer.status, told in answer.body["message"]) == (status, True)

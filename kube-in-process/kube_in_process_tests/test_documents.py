@@ -32,7 +32,7 @@ def documents(features: Features | None = None) -> Documents:
 
 
 def fetched(source: Documents, path: str, accept: str = "") -> Any:
-    found = source.get(path, accept)
+    found = source.get(path, (), accept)
     assert found is not None, path
     return json.loads(found.body)
 
@@ -44,7 +44,7 @@ def test_the_version_is_that_of_the_emulated_release() -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
 def test_health_is_plain_text(path: str) -> None:
-    found = documents().get(path, "")
+    found = documents().get(path, (), "")
     assert found is not None
     assert (found.content_type, found.body) == ("text/plain; charset=utf-8", b"ok")
 
@@ -63,7 +63,7 @@ def test_a_resource_is_listed_with_its_subresources_after_it() -> None:
 
 def test_the_form_follows_the_first_entry_of_accept_that_can_be_given() -> None:
     source = documents()
-    found = source.get("/apis", f"{AGGREGATED},application/json")
+    found = source.get("/apis", (), f"{AGGREGATED},application/json")
     assert found is not None
     assert found.content_type == AGGREGATED
     assert json.loads(found.body)["kind"] == "APIGroupDiscoveryList"
@@ -77,7 +77,7 @@ def test_the_form_follows_the_first_entry_of_accept_that_can_be_given() -> None:
 )
 def test_a_form_that_cannot_be_given_is_406(path: str, accept: str) -> None:
     with pytest.raises(StatusError) as refused:
-        documents().get(path, accept)
+        documents().get(path, (), accept)
     assert refused.value.code == 406
 
 
@@ -93,17 +93,17 @@ def test_an_unknown_media_type_is_refused_in_the_words_of_who_refuses_it(
     path: str, message: str
 ) -> None:
     with pytest.raises(StatusError) as refused:
-        documents().get(path, "text/html")
+        documents().get(path, (), "text/html")
     media = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     assert refused.value.message == f"{message}{media}"
 
 
 def test_unknown_groups_have_no_document_and_unknown_versions_are_404() -> None:
     source = documents()
-    assert source.get("/apis/nosuch.example.com/v1", "") is None
-    assert source.get("/nosuchpath", "") is None
+    assert source.get("/apis/nosuch.example.com/v1", (), "") is None
+    assert source.get("/nosuchpath", (), "") is None
     with pytest.raises(StatusError) as refused:
-        source.get("/apis/apps/v9", "")
+        source.get("/apis/apps/v9", (), "")
     assert refused.value.body()["details"] == {}
 
 
@@ -111,7 +111,7 @@ def test_every_reference_in_every_openapi_document_leads_somewhere() -> None:
     source = documents(Features(api_reserved_for=True, api_pod_groups=True))
     index = fetched(source, "/openapi/v3")["paths"]
     for entry in index.values():
-        found = source.get(entry["serverRelativeURL"].split("?")[0], "")
+        found = source.get(entry["serverRelativeURL"].split("?")[0], (), "")
         assert found is not None
         references = set(re.findall(r'"#/components/schemas/([^"]+)"', found.body.decode()))
         components = json.loads(found.body).get("components", {"schemas": {}})
@@ -159,4 +159,4 @@ def test_custom_kinds_come_and_go() -> None:
     listed = fetched(source, "/apis/example.com/v1")["resources"]
     assert [entry["name"] for entry in listed] == ["widgets", "widgets/status", "widgets/scale"]
     kinds.remove(WIDGET)
-    assert source.get("/apis/example.com/v1", "") is None
+    assert source.get("/apis/example.com/v1", (), "") is None

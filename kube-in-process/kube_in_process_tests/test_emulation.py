@@ -16,7 +16,6 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.text.data import table
 
 PAGE = Path(__file__).parents[1] / "emulation.md"
-SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
 class NotEmulatedServer:
@@ -36,8 +35,6 @@ class NotEmulatedServer:
 @pytest.mark.parametrize(
     ("path", "body", "what"),
     [
-        (f"{SERVER_SIDE}/validatingadmissionpolicies", {}, "admission control"),
-        (f"{SERVER_SIDE}/validatingwebhookconfigurations", {}, "admission control"),
         ("/api/v1/namespaces/default/resourcequotas", {}, "quotas"),
         ("/api/v1/namespaces/default/limitranges", {}, "limits on new objects"),
     ],
@@ -81,32 +78,12 @@ async def test_a_pod_gets_no_ephemeral_container_as_no_kubelet_would_start_it() 
 
 
 KINDS = table("kube_in_process.kinds", "builtin.json", tuple[Kind, ...])
-WRITTEN = [
-    kind
-    for kind in KINDS
-    if {"create", "update"} & set(kind.verbs) and kind.group != "lifecycle.k8s.io"
-]
-"""The kinds that can be written by default."""
 
 
 def test_each_kind_is_emulated_or_inert_or_refused() -> None:
     refused = (name for name in EMULATION.refused if "/" not in name)
     listed = [*EMULATION.emulated, *EMULATION.inert, *refused]
     assert sorted(listed) == sorted(kind.resource for kind in KINDS)
-
-
-@pytest.mark.parametrize("kind", WRITTEN, ids=lambda each: each.resource)
-async def test_a_write_is_refused_or_warned_of_where_nothing_acts(kind: Kind) -> None:
-    namespace = "namespaces/default/" if kind.namespaced else ""
-    place = f"/apis/{kind.group}" if kind.group else "/api"
-    path = f"{place}/{kind.version}/{namespace}{kind.plural}"
-    status, answer, warning = await NotEmulatedServer().sent(
-        "POST", path, {"metadata": {"name": "x"}}
-    )
-    refused = status == 403 and "is not emulated" in str(answer.get("message"))
-    assert refused == (kind.resource in EMULATION.refused)
-    warned = f"nothing acts on {kind.resource}: " in warning
-    assert warned == (kind.resource in EMULATION.inert)
 
 
 def test_the_page_says_the_same() -> None:

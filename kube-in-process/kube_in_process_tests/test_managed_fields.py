@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from kube_in_process.managed_fields.apply import Applier, ApplyRequest
 from kube_in_process.managed_fields.managers import FieldWrite, ManagedFields
 from kube_in_process.options import Features
 from kube_in_process.schema.registry import Schemas
+
+from .servers import Answered, server
 
 FEATURES = Features()
 KINDS = builtin_kinds(FEATURES)
@@ -278,3 +281,34 @@ def test_of_an_item_that_is_there_twice_only_the_item_is_owned() -> None:
     fields = pod.obj["metadata"]["managedFields"][0]["fieldsV1"]
     main = fields["f:spec"]["f:containers"]['k:{"name":"main"}']
     assert main["f:env"] == {".": {}, 'k:{"name":"A"}': {}}
+
+
+CONFIGMAPS = "/api/v1/namespaces/ns/configmaps"
+MERGE_PATCH = "application/merge-patch+json"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+async def test_kubectl_takes_over_by_server_side_apply_what_it_applied_itself() -> None:
+    """As 1.36.2 does: no conflict with its own annotation, but one with a later change."""
+    run = server()
+    path = f"{CONFIGMAPS}/c"
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "b": "1"}})
+    metadata = {"name": "c", "annotations": {LAST_APPLIED: text}}
+    await run.send("POST", CONFIGMAPS, {"metadata": metadata, "data": {"a": "1", "b": "1"}})
+    await run.send("PATCH", path, {"data": {"b": "2"}}, {"content-type": MERGE_PATCH})
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    headers = {"content-type": "application/apply-patch+yaml"}
+
+    async def apply(manager: str, data: dict[str, str]) -> Answered:
+        query = f"{path}?fieldManager={manager}"
+        return await run.send("PATCH", query, {**applied, "data": data}, headers)
+
+    assert (await apply("stranger", {"a": "<5>"})).status == 409
+    assert (await apply("kubectl", {"b": "5"})).status == 409
+    taken = await apply("kubectl", {"a": "<5>"})
+    assert taken.status == 200
+    shown = taken.body["metadata"]["annotations"][LAST_APPLIED]
+    assert shown == (
+        '{"apiVersion":"v1","data":{"a":"\\u003c5\\u003e"},"kind":"ConfigMap",'
+        '"metadata":{"name":"c"}}\n'
+    )

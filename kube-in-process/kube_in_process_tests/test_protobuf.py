@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from kube_in_process.http.protobuf import ProtobufError, decode_body
 
+from kube_in_process_tests.servers import server
+
+MEDIA = {"content-type": "application/vnd.kubernetes.protobuf"}
+
 
 def varint(value: int) -> bytes:
     parts = bytearray()
@@ -32,7 +36,7 @@ def pair(key: str, value: str | bytes) -> bytes:
     return text(1, key) + text(2, value)
 
 
-def test_fields_get_their_names_and_empty_strings_and_times_are_left_out() -> None:
+def test_fields_get_their_names_and_empty_metadata_and_times_are_left_out() -> None:
     meta = text(1, "a") + text(2, "") + text(8, b"") + number(10, -5) + text(11, pair("x", "y"))
     review = text(1, meta) + text(2, number(4, 3600) + text(1, "one") + text(1, "two"))
     assert decode_body(body("authentication.k8s.io/v1", "TokenRequest", review)) == {
@@ -66,6 +70,7 @@ def test_quantities_bytes_numbers_or_strings_and_inline_messages_become_json() -
         },
         "strategy": {"rollingUpdate": {"maxUnavailable": 2}},
         "replicas": 0,
+        "minReadySeconds": 0,
     }
     secret = decode_body(body("v1", "Secret", text(2, pair("k", b"v"))))
     assert secret["data"] == {"k": "dg=="}
@@ -92,3 +97,54 @@ def test_a_time_and_delete_options_of_any_group_are_understood() -> None:
 def test_what_makes_no_sense_is_refused(data: bytes) -> None:
     with pytest.raises(ProtobufError):
         decode_body(data)
+
+
+async def test_a_status_comes_through_and_its_zeros_are_left_out() -> None:
+    made = server()
+    container = {"name": "c", "image": "i"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made.local().create("deployments", {"metadata": {"name": "d"}, "spec": spec}, "ns")
+    status = number(1, 3) + number(2, 5) + number(3, 0)
+    raw = text(1, text(1, "d")) + text(2, b"") + text(3, status)
+    path = "/apis/apps/v1/namespaces/ns/deployments/d/status"
+    answer = await made.send("PUT", path, body("apps/v1", "Deployment", raw), MEDIA)
+    assert (answer.status, answer.body["status"]) == (
+        200,
+        {"observedGeneration": 3, "replicas": 5},
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "raw", "told"),
+    [
+        ("v1", text(1, text(1, "a")) + number(99, 1), "field 99 of core.ConfigMap"),
+        ("v1", text(1, text(1, "a") + text(99, "x")), "field 99 of meta.ObjectMeta"),
+        ("v1beta1", text(1, text(1, "a")), "ConfigMap of v1beta1"),
+    ],
+)
+async def test_a_body_that_is_not_understood_whole_is_refused_whole(
+    version: str, raw: bytes, told: str
+) -> None:
+    made = server()
+    path = "/api/v1/namespaces/ns/configmaps"
+    answer = await made.send("POST", path, body(version, "ConfigMap", raw), MEDIA)
+    assert (answer.status, answer.body["message"]) == (
+        415,
+        f"{told} is not understood in protobuf; send JSON",
+    )
+    assert (await made.send("GET", f"{path}/a")).status == 404
+
+
+async def test_a_field_of_a_newer_client_that_is_not_set_is_no_reason_to_refuse() -> None:
+    raw = text(1, text(1, "a")) + number(99, 0) + text(98, b"")
+    path = "/api/v1/namespaces/ns/configmaps"
+    answer = await server().send("POST", path, body("v1", "ConfigMap", raw), MEDIA)
+    assert answer.status == 201
+
+
+async def test_a_client_that_takes_only_protobuf_is_told_what_is_answered() -> None:
+    path = "/api/v1/namespaces/ns/configmaps"
+    answer = await server().send("GET", path, None, {"accept": MEDIA["content-type"]})
+    assert answer.status == 406
+    assert answer.body["message"].endswith(": application/json, application/yaml")

@@ -140,31 +140,27 @@ def test_resource_names_and_subresources_are_told_apart() -> None:
     assert world.ask("GET", f"{deployment}/scale", headers=headers)[0] == 404
 
 
-def test_cluster_roles_gather_the_rules_of_those_they_select_also_in_a_circle() -> None:
+def test_a_binding_to_a_role_of_the_server_grants_what_the_role_shows() -> None:
     world = RbacWorld()
     headers = world.account()
-    labels = {"labels": {"part": "yes"}}
-    selector = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}
-    part = {"metadata": {"name": "part", **labels}, "rules": [rule("", ["pods"], ["list"])]}
-    world.post(f"/apis/{RBAC}/v1/clusterroles", {**part, "aggregationRule": selector})
-    world.grant([], cluster=True, aggregationRule=selector)
-    assert world.ask("GET", "/api/v1/pods", headers=headers)[0] == 200
-
-
-def test_the_view_role_grows_by_labelled_roles() -> None:
-    world = RbacWorld()
-    headers = world.account()
-    label = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
-    role = {"metadata": {"name": "more", "labels": label}}
-    rules = [rule("example.com", ["widgets"], ["get"])]
-    world.post(f"/apis/{RBAC}/v1/clusterroles", {**role, "rules": rules})
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
     subject = {"kind": "User", "name": ACCOUNT, "apiGroup": RBAC}
     binding = {"metadata": {"name": "v"}, "roleRef": reference, "subjects": [subject]}
     world.post(f"/apis/{RBAC}/v1/namespaces/default/rolebindings", binding)
-    assert allowed(world, headers, group="example.com", resource="widgets", verb="get")
     assert allowed(world, headers, resource="pods", verb="list")
     assert not allowed(world, headers, resource="secrets", verb="get")
+    status, view = world.ask("GET", f"/apis/{RBAC}/v1/clusterroles/view")
+    assert (status, view["metadata"]["name"]) == (200, "view")
+    assert any("pods" in rule["resources"] for rule in view["rules"])
+    assert not any("secrets" in rule["resources"] for rule in view["rules"])
+
+
+def test_a_role_of_the_server_that_is_deleted_grants_nothing() -> None:
+    world = RbacWorld()
+    headers = world.account()
+    assert world.ask("GET", "/apis", headers=headers)[0] == 200
+    assert world.ask("DELETE", f"/apis/{RBAC}/v1/clusterroles/system:discovery")[0] == 200
+    assert world.ask("GET", "/apis", headers=headers)[0] == 403
 
 
 def allowed(world: RbacWorld, headers: Mapping[str, str], **attributes: str) -> bool:

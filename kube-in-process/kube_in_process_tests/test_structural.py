@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.crd.rules import Rules, compile_errors
+from kube_in_process.crd.rules import Rules
 from kube_in_process.crd.structural import fill_defaults, validate
 
 SPEC: dict[str, Any] = {
@@ -180,12 +180,3 @@ def test_functions_of_kubernetes_and_odd_names_are_known() -> None:
         ],
     }
     assert Rules(raw).check({"a-b": "X", "namespace": "a,b"}, None) == []
-
-
-def test_a_rule_that_is_not_cel_is_found_when_the_schema_is_defined() -> None:
-    raw = {"properties": {"spec": {"x-kubernetes-validations": [{"rule": "self.("}]}}}
-    (error,) = compile_errors(raw, "spec.versions[0].schema.openAPIV3Schema")
-    assert error.path == (
-        "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
-    )
-    assert error.message.startswith('Invalid value: "self.(": compilation failed: ')

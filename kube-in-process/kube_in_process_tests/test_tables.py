@@ -204,3 +204,50 @@ def test_a_claims_state_says_all_that_holds(claim: dict[str, Any], state: str) -
 )
 def test_ages_are_shown_as_kubectl_does(seconds: int, shown: str) -> None:
     assert human(seconds) == shown
+
+
+BALANCED = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a.b"}]}}}
+SUBSET = {
+    "addresses": [{"ip": "1.2.3.4"}, {"ip": "fd00::1"}],
+    "ports": [{"port": 80}, {"port": 81}],
+}
+
+
+@pytest.mark.parametrize(
+    ("plural", "obj", "at", "shown"),
+    [
+        ("services", {"spec": {"type": "LoadBalancer"}}, 3, "<pending>"),
+        ("services", {"spec": {"type": "LoadBalancer"}, **BALANCED}, 3, "1.2.3.4,a.b"),
+        ("services", {"spec": {"type": "ExternalName", "externalName": "a.b"}}, 3, "a.b"),
+        ("services", {"spec": {"ports": [{"port": 80, "nodePort": 30000}]}}, 4, "80:30000/TCP"),
+        (
+            "endpoints",
+            {"subsets": [SUBSET]},
+            1,
+            "1.2.3.4:80,[fd00::1]:80,1.2.3.4:81 + 1 more...",
+        ),
+        ("endpointslices.discovery.k8s.io", {}, 2, "<unset>"),
+        ("endpointslices.discovery.k8s.io", {"ports": [{"name": "x"}, {"port": 3}]}, 2, "x,3"),
+        ("ingresses.networking.k8s.io", {"spec": {"rules": [{"host": "a"}, {}]}}, 2, "a"),
+        ("ingresses.networking.k8s.io", {"spec": {"tls": [{}]}}, 4, "80, 443"),
+        ("persistentvolumeclaims", {"status": {"capacity": {"storage": "1Gi"}}}, 3, ""),
+        (
+            "persistentvolumes",
+            {"spec": {"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}},
+            2,
+            "RWO,ROX",
+        ),
+        ("ipaddresses.networking.k8s.io", {}, 1, "<none>"),
+        ("events", {"reportingComponent": "c", "reportingInstance": "i"}, 5, "c, i"),
+    ],
+)
+def test_networks_and_volumes_are_shown(
+    plural: str, obj: dict[str, Any], at: int, shown: str
+) -> None:
+    assert cells(plural, obj)[at] == shown
+
+
+def test_the_default_class_is_marked() -> None:
+    marked = {"storageclass.kubernetes.io/is-default-class": "true"}
+    obj = {"metadata": {**meta(), "annotations": marked}}
+    assert cells("storageclasses.storage.k8s.io", obj)[0] == "a (default)"

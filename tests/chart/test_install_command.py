@@ -20,8 +20,8 @@ from tests.e2e.commands import CommandAnswer, claimctl
 pytestmark = pytest.mark.real_time(300)
 needs_real = pytest.mark.skipif(
     not ASSETS,
-    reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates neither admission "
-    "policies nor network policies",
+    reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates no network "
+    "policies, and checks no types of expressions",
 )
 WITH_IMAGE = ("--image", f"{IMAGE}:1")
 

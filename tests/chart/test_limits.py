@@ -23,8 +23,8 @@ pytestmark = [
     pytest.mark.real_time(300),
     pytest.mark.skipif(
         not ASSETS,
-        reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates no admission "
-        "policies and no quotas",
+        reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates no quotas and "
+        "checks no types of expressions",
     ),
 ]
 Json = dict[str, Any]

@@ -18,8 +18,8 @@ pytestmark = [
     pytest.mark.real_time(300),
     pytest.mark.skipif(
         not ASSETS,
-        reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates no admission "
-        "policies",
+        reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster checks no types of "
+        "expressions",
     ),
 ]
 FILE = Path(__file__).parents[2] / "deploy" / "rescheduler" / "base" / "node-fence.yaml"

@@ -48,8 +48,8 @@ KINDS = [
 class Release:
     """helm on a cluster; each call is a process in a thread, while the cluster goes on."""
 
-    def __init__(self, helm: Helm, cluster: ChartSite, *, real: bool) -> None:
-        self.helm, self.cluster, self.real = helm, cluster, real
+    def __init__(self, helm: Helm, cluster: ChartSite) -> None:
+        self.helm, self.cluster = helm, cluster
 
     async def run(self, *arguments: str) -> CompletedProcess[str]:
         return await asyncio.to_thread(self.helm.run, *arguments, seconds=150)
@@ -84,7 +84,7 @@ class Release:
 async def release(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Release]:
     async with site(request.param, tmp_path) as cluster:
         helm = Helm(tmp_path, cluster.kubeconfig)
-        yield Release(helm, cluster, real=request.param == "real")
+        yield Release(helm, cluster)
 
 
 async def test_from_install_to_uninstall_with_running_holds(release: Release) -> None:
@@ -99,8 +99,7 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
         *("upgrade", "claimctl", str(CHART), *WHERE, *SETTINGS),
         *("--set", "replicas=1", "--wait", "--timeout", "60s"),
         *("--set", "reschedule.enabled=true,reschedule.mode=Deployment,reschedule.dryRun=false"),
-        # the embedded cluster emulates no admission policies
-        *("--set", f"reschedule.interval=1s,reschedule.nodeFence={str(release.real).lower()}"),
+        *("--set", "reschedule.interval=1s,reschedule.nodeFence=true"),
     )
     await cluster.until(lambda: rescheduled(cluster), "the rescheduler has made a run")
     deployment = await cluster.client.get(DEPLOYMENT, "gpus", "claimctl-controller")

@@ -57,7 +57,7 @@ def freeing(
     through = transport or connection(stage)
     client = Client(through, stage.clock)
     client.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
-    settings = Settings.checked(**{"identity": "freer", "retires": True, **stage.site.settings})
+    settings = Settings.checked(**{"identity": "freer", "duty": "retire", **stage.site.settings})
 
     def make(settings: Settings) -> Manager:
         return Manager(settings, through, stage.clock, rng=Random(1))

@@ -37,8 +37,7 @@ class Chance:
     def start_controller(self) -> None:
         self.generation += 1
         dies_at = self.rng.randint(1, 40)
-        delivered = self.rng.random() < 0.5
-        self.transport = DyingTransport(self.stage.connect(), dies_at, delivered=delivered)
+        self.transport = DyingTransport(self.stage.connect(), dies_at)
         self.transport.arm()
         self.stage.manager(f"c{self.generation}", self.transport)
 

@@ -167,14 +167,13 @@ async def held_by_copies(stage: Stage, *names: str) -> str:
     return (await stage.claim()).metadata.resource_version
 
 
-@pytest.mark.parametrize("delivered", [False, True], ids=["lost", "delivered"])
 @pytest.mark.parametrize("write", [1, 2, 4, 7])
 async def test_copies_give_way_although_the_controller_is_killed_at_any_write(
-    stage: Stage, write: int, delivered: bool
+    stage: Stage, write: int
 ) -> None:
     async with LeaderWorkerSets(stage).running():
         since = await held_by_copies(stage, "train", "train-0", "train-1")
-        transport = DyingTransport(stage.connect(), write, delivered=delivered)
+        transport = DyingTransport(stage.connect(), write)
         transport.arm()
         stage.manager("first", transport)
         with suppress(TimeoutError):

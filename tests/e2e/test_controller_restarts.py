@@ -124,17 +124,6 @@ async def test_the_workload_ends_while_no_controller_runs(stage: Stage) -> None:
 
 
 @clusters
-async def test_a_standby_that_started_late_takes_over(stage: Stage) -> None:
-    transport = await leader(stage)
-    await held(stage)
-    stage.manager("two", checkpoint=True)
-    await stage.clock.sleep(5)
-    await killed(stage, transport)
-    await scale(stage, 0)
-    await stage.until_released(within=SOON)
-
-
-@clusters
 async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage, grace=stage.scaled(GRACE))
@@ -364,8 +353,13 @@ async def test_all_replicas_are_replaced_one_after_the_other(stage: Stage) -> No
     await stage.until_released(within=SOON)
 
 
-@clusters
-@pytest.mark.parametrize("age", [0, 30, 150])
+@pytest.mark.parametrize(
+    ("options", "age"),
+    [
+        *((HOLD_136, age) for age in (0, 5, 30, 150)),
+        *((options, 5) for options in (NATIVE, HOLD_134, PODGROUP_136)),
+    ],
+)
 async def test_a_standby_of_any_age_takes_over(stage: Stage, age: int) -> None:
     transport = await leader(stage)
     await held(stage)

@@ -26,7 +26,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage
+from tests.e2e.harness import HOLD_136, NATIVE, PODGROUP_136, Stage
 from tests.e2e.unreliable_transport import UnreliableTransport
 from tests.support.spoiling import Spoiling
 
@@ -38,8 +38,8 @@ UNREADABLE = "UnreadableObject"
 
 options = pytest.mark.parametrize(
     "options",
-    [NATIVE, HOLD_134, HOLD_136, PODGROUP_136],
-    ids=["native", "1.34", "1.36", "podgroup"],
+    [NATIVE, HOLD_136, PODGROUP_136],
+    ids=["native", "1.36", "podgroup"],
 )
 
 
@@ -128,9 +128,13 @@ async def test_everything_else_is_reserved_and_released(stage: Stage, first: boo
 
 
 @pytest.mark.core
-@options
-@pytest.mark.parametrize("first", [True, False], ids=["from the start", "later"])
-@pytest.mark.parametrize("levels", [1500, 10_000])
+@pytest.mark.parametrize(
+    ("options", "first", "levels"),
+    [
+        *((HOLD_136, first, levels) for first in (True, False) for levels in (1500, 10_000)),
+        *((options, False, 10_000) for options in (NATIVE, PODGROUP_136)),
+    ],
+)
 async def test_deep_objects_stop_nobody_else(stage: Stage, first: bool, levels: int) -> None:
     """One object of each kind is nested as deeply as an API server takes it."""
     await template(stage)

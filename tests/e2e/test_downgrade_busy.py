@@ -11,13 +11,11 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from kube_in_process.errors import StatusError
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.controller.settings import Duty
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase
-from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.busy import Busy
@@ -96,24 +94,33 @@ async def test_a_busy_cluster(stage: Stage, options: ClusterOptions) -> None:
 async def test_it_is_killed_and_another_run_goes_on(
     stage: Stage, options: ClusterOptions, write: int
 ) -> None:
-    """The process that carries the plan out dies at a write, delivered or not."""
+    """The controller that carries the plan out dies at a write.
+
+    Half of them are the controllers of commands, which do nothing else.
+    """
     busy = Busy(stage, Random(write))
     await stage.started()
     await busy.furnish()
     before = await busy.devices()
     await stage.stop()
+    duty = Duty.PLAN if write % 4 in (1, 2) else Duty.EVERYTHING
     async with busy.churn():
-        dying = DyingTransport(stage.connect(), write, delivered=write % 4 < 2)
-        plan = await plans.begin(stage.client, DowngradePlanSpec())
+        dying = DyingTransport(stage.connect(), write, concerned=concerns_the_downgrade)
+        await plans.begin(stage.client, DowngradePlanSpec())
         dying.arm()
-        with pytest.raises((KubeError, ConnectionError)):
-            await plans.carry_out(Client(dying, stage.clock), plan, stage.clock, lambda _: None)
-        assert dying.dead.is_set()
+        stage.manager("dying", dying, duty=duty)
+        async with asyncio.timeout(120):
+            await dying.dead.wait()
+        await stage.kill("dying")
         await stage.started()
         await prepared(stage)
     await off(busy)
     assert await busy.devices() == before
     await until_all_are_free(busy)
+
+
+def concerns_the_downgrade(path: str) -> bool:
+    return "resourceclaims" in path or "downgradeplans" in path
 
 
 @both
@@ -124,13 +131,12 @@ async def test_two_commands_at_once(stage: Stage, options: ClusterOptions) -> No
     before = await busy.devices()
     await stage.stop()
     async with busy.churn():
-        plan = await plans.begin(stage.client, DowngradePlanSpec())
-        found = await asyncio.gather(
-            *(plans.carry_out(stage.client, plan, stage.clock, lambda _: None) for _ in range(2)),
-            return_exceptions=True,
-        )
-        assert not [each for each in found if isinstance(each, StatusError)]
-        await stage.started("two")
+        for name in ("one", "two"):
+            await stage.started(name, duty=Duty.PLAN, leader_elect=False)
+        await prepared(stage)
+        for name in ("one", "two"):
+            await stage.stop(name)
+        await stage.started("three")
         await prepared(stage)
     await off(busy)
     assert await busy.devices() == before

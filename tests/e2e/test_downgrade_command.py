@@ -13,7 +13,7 @@ from kube_in_process.storage.requests import DeleteOptions
 
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
-from claimctl.wire.resources import DOWNGRADEPLANS
+from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
@@ -61,12 +61,13 @@ async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_
     (record,) = document["claims"]
     assert (record["state"], record["pods"]) == ("Expanded", 12)
     assert [each["name"] for each in record["workloadReferences"]] == ["train"]
-    assert answer.err.splitlines() == [
-        "1 of 1 claims are listed pod by pod",
-        NEXT[options.preset],
-    ]
-    assert again.code == 0
+    loss = "only its 12 pods {} it, not the workload: a scale to 0 loses its devices"
+    result = ["1 of 1 claims are listed pod by pod", NEXT[options.preset]]
+    assert answer.err.splitlines() == [f"ml/slice: {loss.format('would hold')}", *result]
+    assert record["heldByPodsAlone"]
+    assert (again.code, again.err.splitlines()) == (0, result)
     assert "Expanded" in again.out
+    assert loss.format("hold") in again.out
     assert other.code == 1
     assert "exists already, for ml" in other.err
 
@@ -144,9 +145,10 @@ async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> Non
         again = await served.claimctl("downgrade", "prepare")
         acts.expect_exactly_its_pods(TRAIN)
     assert (answer.code, again.code) == (1, 0)
-    assert answer.err == (
-        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it\n"
-    )
+    assert answer.err.splitlines()[1:] == [
+        "no controller runs: this command does its work",
+        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it",
+    ]
 
 
 @pytest.mark.real_time(120)
@@ -227,16 +229,11 @@ async def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_time(120)
-@pytest.mark.parametrize("tended", [True, False], ids=["controller", "command"])
-async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(
-    tended: bool, tmp_path: Path
-) -> None:
+async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         listed = acts.references(TRAIN)
         write_list(served, (*listed, MACHINE))
-        if not tended:
-            await served.stage.dismiss_controller()
         before = acts.claim(TRAIN)
         dry = await served.claimctl("downgrade", "prepare", "-n", "ml", "--dry-run", "-o", "json")
         answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
@@ -267,12 +264,15 @@ async def test_what_was_replaced_returns_and_the_plan_goes(tended: bool, tmp_pat
         if not tended:
             await served.stage.dismiss_controller()
         await served.claimctl("downgrade", "prepare")
+        await nothing_is_called_held(served, tended=tended)
         dry = await served.claimctl("downgrade", "restore", "--dry-run", "-o", "json")
         answer = await served.claimctl("downgrade", "restore", "-o", "json")
         served.stage.look()
         held = [each for each in acts.references(TRAIN) if each.resource == "deployments"]
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
         again = await served.claimctl("downgrade", "restore")
+        doctor = await served.claimctl("doctor", "-o", "json")
+    assert "plans" not in {each["check"] for each in doctor.document["findings"]}
     assert [each.name for each in held] == ["train"]
     assert [(each.code, each.document["claims"][0]["state"]) for each in (dry, answer)] == [
         (0, "WouldRestore"),
@@ -284,6 +284,24 @@ async def test_what_was_replaced_returns_and_the_plan_goes(tended: bool, tmp_pat
         0,
         "There is no DowngradePlan, so there is nothing to restore.\n",
     )
+
+
+async def nothing_is_called_held(served: ServedCluster, *, tended: bool) -> None:
+    """What is said between a preparation and the way back."""
+    listed = await served.claimctl("get", "-n", "ml")
+    assert "InUse (FrozenForDowngrade)" in listed.out
+    if not tended:
+        return
+    explained = await served.claimctl("explain", "slice", "-n", "ml")
+    assert "Do not scale its workload to 0 now. The next step: claimctl downgrade" in explained.out
+    assert "Nothing is wrong" not in explained.out
+    doctor = await served.claimctl("doctor", "-o", "json")
+    assert doctor.code == 3
+    (plan,) = [each for each in doctor.document["findings"] if each["check"] == "plans"]
+    assert "1 claim held by pods alone: do not scale to 0 now" in plan["message"]
+    (made,) = (await served.stage.client.list(CLAIMRESERVATIONS, "ml")).items
+    said = {each.type: (each.status, each.reason) for each in made.status.conditions}
+    assert said["Ready"] == said["Reserved"] == ("False", "FrozenForDowngrade")
 
 
 @pytest.mark.real_time(120)

@@ -26,7 +26,7 @@ from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.driver_checks import IMAGE, checked, checked_node, left, until_nothing_is_left
-from tests.e2e.dying_transport import WRITES, DyingTransport
+from tests.e2e.dying_transport import WRITES, DyingTransport, matters
 from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage, embedded_stage
 from tests.e2e.office import binding
 from tests.e2e.orphans import connection
@@ -97,22 +97,15 @@ def _pod(claim: str) -> dict[str, object]:
 # -- killed and interrupted
 
 
-def of_check(path: str) -> bool:
-    return "accessreviews" not in path
-
-
-@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
 async def test_killed_at_any_write_the_next_check_removes_what_it_has_left(
-    stage: Stage, *, delivered: bool
+    stage: Stage,
 ) -> None:
     """Also with the longest script: a driver that wants one pod."""
     await stage.site.driver.take_up("wants-one-pod")
     killed = 0
     while True:
         killed += 1
-        transport = DyingTransport(
-            connection(stage), killed, delivered=delivered, concerned=of_check
-        )
+        transport = DyingTransport(connection(stage), killed)
         transport.arm()
         with suppress(KubeError):
             await checked(stage, transport, node=stage.site.nodes[0])
@@ -133,7 +126,7 @@ class Interrupting:
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        if method in WRITES and of_check(path):
+        if method in WRITES and matters(path):
             self._left -= 1
             if self._left == 0:
                 self.hit = True
@@ -161,7 +154,7 @@ async def test_interrupted_at_any_write_it_removes_everything_itself(stage: Stag
 
 async def killed_with_its_hold(stage: Stage) -> None:
     """A check is killed while its hold is in the list, and Kubernetes removes its Job."""
-    transport = DyingTransport(connection(stage), 10**9, delivered=True)
+    transport = DyingTransport(connection(stage), 10**9)
     task = asyncio.create_task(checked(stage, transport, node=stage.site.nodes[0]))
 
     async def holds() -> bool:

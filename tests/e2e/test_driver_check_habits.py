@@ -74,7 +74,7 @@ async def test_kubernetes_removes_by_itself_what_a_killed_check_has_made(stage: 
     if not isinstance(stage.site, RealSite):
         pytest.skip("the embedded Job controller knows no deadlines")
     inner = Rewritten(stage.site.admin, stage.site.places)
-    transport = DyingTransport(inner, 10**9, delivered=True)
+    transport = DyingTransport(inner, 10**9)
     task = asyncio.create_task(checked(stage, transport, node=stage.site.nodes[0]))
     await stage.until_some_run()
     transport.dead.set()

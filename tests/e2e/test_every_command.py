@@ -78,7 +78,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
         # the scheduler may bind the pods of a group to several nodes (kubernetes/kubernetes#140087)
         async with acts.only_node():
             await acts.room("ml")
-            await acts.held(TRAIN, retentionPolicy="Persistent")
+            await acts.held(TRAIN, retentionPolicy="Persistent", forceDeletedPodGraceSeconds=1)
             await acts.recorded(TRAIN)
             await _read(shell, acts, tmp_path)
             await _downgrade(shell, acts)
@@ -187,7 +187,7 @@ async def _uninstall(shell: CommandShell, acts: Acts, *, under_pods: bool) -> No
     )
     if not under_pods:
         why = "3 pods use claim slice", "in Kubernetes before 1.34", "stays until they have ended"
-        await shell.says("uninstall prepare --timeout 10", *why, code=3)
+        await shell.says("uninstall prepare --timeout 2", *why, code=3)
         await acts.change(TRAIN, {"replicas": 0})
     await shell.says("uninstall prepare", "claimctl can be deleted")
     await shell.says("uninstall verify", "claimctl can be deleted")

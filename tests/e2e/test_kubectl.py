@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 KUBECTL = shutil.which("kubectl")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on this machine")
@@ -297,10 +298,15 @@ def test_under_rbac_tokens_and_impersonation_decide(tmp_path: Path) -> None:
         as_viewer = "--as=system:serviceaccount:default:viewer"
         assert kubectl("auth", "can-i", "list", "pods", as_viewer) == "yes\n"
         token = kubectl("create", "token", "viewer").strip()
-        kubectl(f"--token={token}", "get", "pods")
-        refused = kubectl.run(f"--token={token}", "delete", "pod", "p")
+        # a server looks at the certificate first, so whoever shows a token must have none
+        config = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+        config["users"][0]["user"] = {}
+        (tmp_path / "nobody").write_text(yaml.safe_dump(config))
+        nobody = Kubectl(tmp_path / "nobody")
+        nobody(f"--token={token}", "get", "pods")
+        refused = nobody.run(f"--token={token}", "delete", "pod", "p")
         assert 'cannot delete resource "pods"' in refused.stderr
-        assert "Unauthorized" in kubectl.run("--token=wrong", "get", "pods").stderr
+        assert "Unauthorized" in nobody.run("--token=wrong", "get", "pods").stderr
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
+from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.commands import CommandAnswer
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE, Stage
@@ -50,6 +50,18 @@ async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
         assert answer.code == 0, answer
         found = (answer.document["carriedOutBy"], answer.document["phase"])
         assert found == ("controller", "Prepared")
+
+
+async def test_a_downgrade_without_a_controller_takes_a_controllers_rights(tmp_path: Path) -> None:
+    """Before anything is written."""
+    async with office(tmp_path) as made:
+        await made.stage.stop()
+        refused = await made.ask("admin", "downgrade", "prepare")
+        assert refused.code == 1, refused
+        last = refused.err.splitlines()[-1]
+        assert last.startswith("error: no controller runs, and this command cannot do its work")
+        assert "resourceclaims" in last
+        assert (await made.stage.client.list(DOWNGRADEPLANS)).items == ()
 
 
 async def test_an_uninstall_is_for_those_with_its_role(tmp_path: Path) -> None:

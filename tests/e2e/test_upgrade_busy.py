@@ -8,17 +8,17 @@ how often that was seen.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from random import Random
 
 import pytest
 from kube_in_process.options import ClusterOptions
 
+from claimctl.controller.settings import Duty
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OldObjects, read_old_objects
 from claimctl.downgrade.records import PlanPhase
-from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
 from tests.e2e.busy import Busy
@@ -98,12 +98,13 @@ async def test_it_is_killed_and_another_run_goes_on(
     before = await busy.devices()
     await stage.stop()
     async with busy.churn():
-        dying = DyingTransport(stage.connect(), write, delivered=write % 2 == 0)
-        plan = await plans.begin(stage.client, DowngradePlanSpec(upgrade_to="1.37"))
+        dying = DyingTransport(stage.connect(), write)
+        await plans.begin(stage.client, DowngradePlanSpec(upgrade_to="1.37"))
         dying.arm()
-        with pytest.raises((KubeError, ConnectionError)):
-            await plans.carry_out(Client(dying, stage.clock), plan, stage.clock, lambda _: None)
-        assert dying.dead.is_set()
+        stage.manager("dying", dying, duty=Duty.PLAN)
+        async with asyncio.timeout(120):
+            await dying.dead.wait()
+        await stage.kill("dying")
         await stage.started("second")
         await prepared(stage)
     assert await prepared(stage) == PlanPhase.PREPARED

@@ -51,7 +51,8 @@ async def test_there_and_back(tmp_path: Path) -> None:
         assert (await slice_of(served)).allocation == before
     assert "not ready for 1.37" in doctor.out
     assert "1 PodGroup must be gone before" in doctor.out
-    assert (doctor.code, ready.code) == (0, 0)
+    assert (doctor.code, ready.code) == (0, 3)
+    assert "new pods of PodGroups wait; next: `claimctl upgrade status`" in ready.out
     assert "not ready for 1.37" not in ready.out
     assert (tried.code, tried.err.splitlines()) == (
         0,

@@ -56,7 +56,7 @@ class Remover:
             Settings.checked(
                 **{
                     "identity": "remover",
-                    "retires": True,
+                    "duty": "retire",
                     "namespaces": frozenset(self.namespaces),
                     **told,
                 }

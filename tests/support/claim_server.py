@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -14,10 +14,10 @@ from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.raw_json import TEXT
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
-from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.prepare import run_plan
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.base import decode
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
@@ -41,7 +41,6 @@ class Server:
     clock: LoopClock
     spoiling: Spoiling
     """What the client reads through."""
-    reports: list[DowngradePlanStatus] = field(default_factory=list)
 
     @classmethod
     def started(
@@ -213,14 +212,19 @@ class Server:
     async def read_plan(self) -> DowngradePlan:
         return await self.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
 
-    def ledger(self, plan: DowngradePlan) -> PlanLedger:
-        """A ledger that also keeps each stored status in ``reports``."""
-        return PlanLedger(self.client, plan, self.reports.append)
+    @property
+    def reports(self) -> list[DowngradePlanStatus]:
+        """Every status of the plan that a run has stored."""
+        written = (it for it in self.handler.api.store.history() if it.plural == "downgradeplans")
+        statuses = (decode(each.data, DowngradePlan).status for each in written)
+        return [status for status in statuses if status.phase]
 
-    async def carry_out(self, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
+    async def carry_out(
+        self, plan: DowngradePlan | None = None, *, tombstones: bool = True
+    ) -> DowngradePlanStatus:
         """Carry out the plan, or one for all namespaces."""
         wanted = plan or await self.plan()
-        return await run_plan(self.client, self.ledger(wanted), self.clock)
+        return await run_plan(self.client, wanted, self.clock, tombstones=tombstones)
 
     def upon(self, verb: str, plural: str, act: Callable[[int], Fault | None]) -> None:
         """Call ``act`` with 1, 2, ... at each such request, before it is served."""

@@ -11,6 +11,7 @@ from tests.support.claim_server import Server
 CHECKS = {
     *("kubernetes", "resource.k8s.io", "podgroups", "dialect", "installation", "controller"),
     *("deployment", "drivers", "permissions", "reservations", "kinds", "annotations", "orphans"),
+    "plans",
     *("listed-ahead", "held-devices", "waiting-pods", "kubelets", "versions"),
     *("near-limit", "dangling-references", "refused-pods", "unreadable-objects", "stale-taints"),
     *("avoidances", "resizes"),

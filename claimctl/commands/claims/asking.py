@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from claimctl.cli.kinds import KindReader
 from claimctl.kube.client import Client
 from claimctl.live_objects import list_if_allowed
+from claimctl.parallel import mapped
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.reservation.kinds.rules import Rule
@@ -81,7 +83,9 @@ async def _annotated(
 ) -> AsyncIterator[tuple[Resource[Any], Any, Rule | None]]:
     """Each annotated workload with its resource, and with its rule if its template is not read."""
     rules = {state.resource: state.rule for state in await kinds.served() if state.resource}
-    for resource in (*WORKLOADS.values(), *rules):
-        for workload in (await list_if_allowed(client, resource, namespace)).items:
+    resources: tuple[Resource[Any], ...] = (*WORKLOADS.values(), *rules)
+    read = partial(list_if_allowed, client, namespace=namespace)
+    for resource, listed in zip(resources, await mapped(read, resources, 8), strict=True):
+        for workload in listed.items:
             if workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
                 yield resource, workload, rules.get(resource)

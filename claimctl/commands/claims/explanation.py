@@ -6,7 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -28,6 +28,7 @@ from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
@@ -57,8 +58,9 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import Workload
 
-LOOK_AGAIN_SECONDS = 5.0
-"""Time between two observations. A controller that acts has written its status by then."""
+PAUSES = (0.5, 1.0, 1.5, 2.0)
+"""Seconds between two looks at a sign that may be a short delay. A controller that acts has written
+its status when they are over, and mostly after the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +143,33 @@ async def explain_with_controller(
 ) -> Explanation:
     """Explain a claim, and find out whether a controller acts on it.
 
-    A sign that may be a short delay counts only if it is still there after ``LOOK_AGAIN_SECONDS``.
+    A sign that may be a short delay counts only if each look during the ``PAUSES`` shows it.
 
     Raises:
         NotFound: the claim does not exist.
         UnreadableObject: the claim cannot be read.
     """
     explanation = await _with_troubles(client, namespace, name, clock)
-    if all(trouble.lasting for trouble in explanation.troubles):
-        return explanation
-    await clock.sleep(LOOK_AGAIN_SECONDS)
-    again = await _with_troubles(client, namespace, name, clock)
-    before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
-    still = (
-        trouble
-        for trouble in again.troubles
-        if trouble.lasting or (trouble.sign, trouble.reservation) in before
-    )
-    return replace(again, troubles=tuple(still))
+    for pause in PAUSES:
+        if all(trouble.lasting for trouble in explanation.troubles):
+            break
+        await clock.sleep(pause)
+        again = await _with_troubles(client, namespace, name, clock)
+        before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
+        still = (
+            trouble
+            for trouble in again.troubles
+            if trouble.lasting or (trouble.sign, trouble.reservation) in before
+        )
+        explanation = replace(again, troubles=tuple(still))
+    return explanation
 
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
-    election = await acting.election(client, clock.now())
-    explanation = await explain(client, namespace, name, clock.now(), election=election)
+    async with side_by_side() as group:
+        elected = group.create_task(acting.election(client, clock.now()))
+        explanation = await explain(client, namespace, name, clock.now(), elected=elected)
+    election = elected.result()
     return replace(
         explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
     )
@@ -175,27 +181,28 @@ async def explain(
     name: str,
     now: datetime,
     kinds: KindReader | None = None,
-    election: acting.Election | None = None,
+    elected: Awaitable[acting.Election] | None = None,
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
     UnreadableObject if there is no such claim or it cannot be read.
 
     Args:
-        election: what the controller's Lease shows; it is read where it matters if it is None.
+        elected: what the controller's Lease shows; it is read where it matters if it is None.
     """
     claim = await client.get(CLAIMS_WITH_REQUESTS, name, namespace)
-    everyone = await client.list(wire.PODS, namespace, partial=True)
+    async with side_by_side() as group:
+        listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
+        reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
+        replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
+        around = group.create_task(_around(client, namespace))
+    everyone, listed, sets = listing.result(), reserving.result(), replicas.result()
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
-    listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
-    sets = await list_if_allowed(client, wire.REPLICASETS, namespace)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
-    if election is None and (ghosts or any(made.status.release for made in reservations)):
-        election = await acting.election(client, now)
-    watched_since = _counts_from(election, ghosts, reservations)
+    watched_since = await _watched_since(client, now, elected, ghosts, reservations)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -226,8 +233,8 @@ async def explain(
     )
     places = Places(None, None)
     if pods or claim.status.allocation is not None:
-        places = await read_places(client)
-        snapshot = await _with_devices(client, snapshot, places)
+        places, claims = around.result()
+        snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
             snapshot = replace(snapshot, memory=_with_drivers(snapshot))
     assessment = assess(snapshot)
@@ -238,9 +245,12 @@ async def explain(
     unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
-    orphan = judge(await OwnerReader(client).read_owners(scanned))
+    async with side_by_side() as group:
+        owners = group.create_task(OwnerReader(client).read_owners(scanned))
+        failures = group.create_task(uncreated(client, (it.held for it in assessment.retentions)))
+        annotated = await asking(client, kinds, claim, pods)
+    orphan = judge(owners.result())
     view = judged(ClaimView(claim, pods, reservations), places, now)
-    annotated = await asking(client, kinds, claim, pods)
     if reservations:
         annotated = tuple(asker for asker in annotated if asker.fix)
     return Explanation(
@@ -250,20 +260,27 @@ async def explain(
         obstacles,
         orphan=orphan,
         asking=annotated,
-        uncreated=await uncreated(client, (it.held for it in assessment.retentions)),
+        uncreated=failures.result(),
         devices=device_notes(claim, snapshot.slices),
         watched_since=watched_since,
         unknown=not_known(claim, places),
     )
 
 
-async def _with_devices(client: Client, snapshot: Snapshot, places: Places) -> Snapshot:
+async def _around(client: Client, namespace: str) -> tuple[Places, tuple[ResourceClaim, ...]]:
+    """The places where pods can use devices, and the namespace's claims."""
+    async with side_by_side() as group:
+        claims = group.create_task(list_if_allowed(client, wire.RESOURCECLAIMS, namespace))
+        places = await read_places(client)
+    return places, claims.result().items
+
+
+def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceClaim]) -> Snapshot:
     """Add nodes, ResourceSlices and the namespace's claims.
 
     They decide how long a scheduler may take to bind a pod, whether a device evicts its pods, and
     whether pods can still reach it.
     """
-    claims = (await list_if_allowed(client, wire.RESOURCECLAIMS, snapshot.namespace)).items
     slices = places.slices or ()
     devices = (device for piece in slices for device in piece.spec.devices or ())
     conditions = any(device.has_binding_conditions for device in devices)
@@ -291,14 +308,27 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     return frozenset(device.driver for device in claim.devices if is_late)
 
 
+async def _watched_since(
+    client: Client,
+    now: datetime,
+    elected: Awaitable[acting.Election] | None,
+    ghosts: tuple[ForceDeletedPod, ...],
+    reservations: tuple[ClaimReservation, ...],
+) -> datetime | None:
+    """See ``_counts_from``; the Lease is read only where something is counted."""
+    if not ghosts and not any(made.status.release for made in reservations):
+        return None
+    return _counts_from(await (elected or acting.election(client, now)), ghosts, reservations)
+
+
 def _counts_from(
-    election: acting.Election | None,
+    election: acting.Election,
     ghosts: Iterable[ForceDeletedPod],
     reservations: Iterable[ClaimReservation],
 ) -> datetime | None:
     """When the controller that acts began to lead, if that was after it would have to count from.
     It may have watched before, as a standby, so it counts from then at the latest."""
-    began = election.since if election is not None else None
+    began = election.since
     releases = (made.status.release for made in reservations)
     recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
     known = [since for since in recorded if since is not None]
@@ -405,6 +435,9 @@ def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
     said = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     if said is not None and said.reason == Reason.UNCHANGEABLE:
         return f"cannot hold it ({said.reason}): {said.message}"
+    is_off = any(it.kind is MatterKind.HOLD_OFF for it in explanation.view.matters)
+    if retention.action is Action.HOLD and is_off:
+        return f"does not hold it now ({Reason.FROZEN})"
     if retention.action is Action.HOLD and blocker is not None:
         allocated = explanation.view.claim.status.allocation is not None
         verb = "holds" if allocated else "would hold it"

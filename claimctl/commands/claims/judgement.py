@@ -17,18 +17,18 @@ from claimctl.commands.claims.meanings import MEANINGS
 from claimctl.commands.claims.places import Places
 from claimctl.commands.claims.vain_requests import vain_requests
 from claimctl.commands.claims.whereabouts import to_give_up, whereabouts
+from claimctl.downgrade import under_way
 from claimctl.reservation.facts.pods import is_prepared, is_stuck
 from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.text import counted, duration, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 
 PATIENCE = timedelta(seconds=10)
 """A pod that has waited for so long waits for something."""
 
-_OFF = frozenset({Reason.FROZEN})
-"""Why a claim is not held although nothing is wrong with its ClaimReservation."""
 _BY_ITSELF = frozenset({Reason.RELEASING, Reason.SETTLING, Reason.PODS_MAY_BE_BOUND})
 """What a release waits for in its usual course."""
 
@@ -38,6 +38,7 @@ def judgement(view: ClaimView, places: Places, now: datetime) -> tuple[Matter, .
     causes = (
         *whereabouts(view, places),
         *vain_requests(view, places),
+        *_hold_off(view, places),
         *_reservations(view),
         *_release(view),
     )
@@ -49,20 +50,43 @@ def judged(view: ClaimView, places: Places, now: datetime) -> ClaimView:
     return replace(view, matters=judgement(view, places, now))
 
 
+def _hold_off(view: ClaimView, places: Places) -> Iterator[Matter]:
+    """Whether a plan under way keeps a workload from holding the claim that its pods use."""
+    if what := frozen_for(view, places):
+        text = f"not held, frozen for the {what}: its devices are lost when its last pod ends"
+        step = f"Do not scale its workload to 0 now. The next step: claimctl {what} status"
+        yield Matter(MatterKind.HOLD_OFF, "", text, (step,), Reason.FROZEN)
+
+
+def frozen_for(view: ClaimView, places: Places) -> str:
+    """Why no workload holds the claim: for a ``downgrade`` or an ``upgrade``; '' if a workload
+    holds it, or if there is another reason. A PodGroup holds nothing."""
+    wanted = [made for made in view.reservations if not made.metadata.deleting]
+    in_use = view.state in {"Allocated", "InUse", "Held"} and bool(wanted)
+    if not in_use or not all(map(is_pod_group, view.workloads)):
+        return ""
+    if places.plans is not None:
+        return under_way.frozen_for(places.plans, view.claim)
+    return "downgrade" if any(map(is_frozen, wanted)) else ""
+
+
+def is_frozen(made: ClaimReservation) -> bool:
+    """Whether the controller says so."""
+    said = find_condition(made.status.conditions, ConditionType.RESERVED)
+    return said is not None and said.status == "False" and said.reason == Reason.FROZEN
+
+
 def _reservations(view: ClaimView) -> Iterator[Matter]:
-    """What keeps ClaimReservations from their work, or their holds from the claim."""
+    """What keeps ClaimReservations from their work."""
     for made in view.reservations:
         conditions, about = made.status.conditions, f"ClaimReservation {made.metadata.name}"
         ready = find_condition(conditions, ConditionType.READY)
-        reserved = find_condition(conditions, ConditionType.RESERVED)
+        if is_frozen(made):
+            continue  # the plan says more, and knows earlier when it is over
         if ready is not None and ready.status == "False":
             text = f"not ready ({ready.reason}): {ready.message}"
             remedy = _remedy(ready.reason)
             yield Matter(MatterKind.NOT_READY, about, text, remedy, ready.reason)
-        elif reserved is not None and reserved.status == "False" and reserved.reason in _OFF:
-            text = f"the claim is not held ({reserved.reason}): {reserved.message}"
-            remedy = _remedy(reserved.reason)
-            yield Matter(MatterKind.HOLD_OFF, about, text, remedy, reserved.reason)
 
 
 def _remedy(reason: str) -> tuple[str, ...]:

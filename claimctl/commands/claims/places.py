@@ -1,4 +1,5 @@
-"""What the cluster publishes: nodes, devices and their classes, as far as the user may list it."""
+"""What the cluster publishes: nodes, devices and their classes, and the plans under way for its
+claims, as far as the user may list them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.commands.claims.device_classes import PUBLISHED_DEVICES, CountedSlice
+from claimctl.downgrade.plans import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound
@@ -14,6 +16,7 @@ from claimctl.parallel import side_by_side
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.nodes import Node
+from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.resources import DEVICECLASSES, NODES, Resource
 
 T = TypeVar("T")
@@ -26,23 +29,26 @@ class Places:
     slices: tuple[ResourceSlice, ...] | None
     nodes: Mapping[str, Node] | None
     classes: Mapping[str, DeviceClass] | None = None
+    plans: tuple[DowngradePlan, ...] | None = None
     complete: bool = True
     """Whether every ResourceSlice can be read."""
 
 
 async def read_places(client: Client) -> Places:
-    """The nodes, the ResourceSlices and the DeviceClasses, side by side."""
+    """The nodes, the ResourceSlices, the DeviceClasses and the plans, side by side."""
     async with side_by_side() as group:
         slices = group.create_task(_listed(client, PUBLISHED_DEVICES))
         nodes = group.create_task(_listed(client, NODES))
         classes = group.create_task(_listed(client, DEVICECLASSES))
-    return places_of(slices.result(), nodes.result(), classes.result())
+        plans = group.create_task(read_plans(client))
+    return places_of(slices.result(), nodes.result(), classes.result(), plans.result())
 
 
 def places_of(
     slices: Listing[CountedSlice] | None,
     nodes: Listing[Node] | None,
     classes: Listing[DeviceClass] | None,
+    plans: tuple[DowngradePlan, ...] | None,
 ) -> Places:
     """What was listed; None for what the user may not list. A node or a class that cannot be read
     is there, so nothing is known of the others."""
@@ -51,6 +57,7 @@ def places_of(
         slices=None if slices is None else slices.items,
         nodes=None if nodes is None else {node.metadata.name: node for node in nodes.items},
         classes={it.metadata.name: it for it in classes.items} if classes and known else None,
+        plans=plans,
         complete=slices is None or not slices.unreadable,
     )
 

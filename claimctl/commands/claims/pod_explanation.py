@@ -17,6 +17,8 @@ from claimctl.commands.claims.device_classes import (
 )
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
+from claimctl.downgrade.plans import read_plans
+from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
@@ -56,6 +58,9 @@ async def _findings_of(
     gone = await _is_group_gone(client, pod)
     words = extensions.about_pod(pod)
     findings = PodFindings(pod, tuple(uses), owners=owners, group_gone=gone, words=words)
+    if gone:
+        plans = await read_plans(client)
+        findings = replace(findings, upgrade=None if plans is None else any(map(crosses, plans)))
     if findings.state in ("Waiting", "Starting"):
         warnings = await _warnings(client, pod.metadata)
         notes = tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in warnings))

@@ -71,6 +71,8 @@ class PodFindings:
     """The controllers of the pod as kind/name, the nearest first. The last one is its workload."""
     group_gone: bool = False
     """Whether the pod's PodGroup does not exist."""
+    upgrade: bool | None = None
+    """Whether ``claimctl upgrade prepare`` keeps PodGroups away; None if that is not known."""
     words: PodWords = field(default_factory=PodWords)
     """What extensions of claimctl say of the pod."""
 
@@ -231,6 +233,14 @@ def _resizing(findings: PodFindings) -> Iterator[tuple[str, str]]:
         yield f"Resize{pending.reason or 'Pending'}", says
 
 
+_MISSING_GROUP = {
+    True: "Wait: an upgrade has taken the PodGroups away; the next step: claimctl upgrade status",
+    False: "Create the PodGroup.",
+    None: "Create the PodGroup, or run `claimctl upgrade status` if it was deleted for an upgrade.",
+}
+"""What to do about a missing PodGroup, by whether an upgrade is under way."""
+
+
 def _advice(findings: PodFindings) -> Iterator[str]:
     meta, node = findings.pod.metadata, findings.pod.spec.node_name
     delete = f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}"
@@ -238,8 +248,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
         **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
-        "PodGroupMissing": "Create the PodGroup, or run `claimctl upgrade status` if it was deleted"
-        " for an upgrade.",
+        "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
         "SharedClaimRace": wait,
         _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
         "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",

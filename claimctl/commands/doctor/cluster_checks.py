@@ -23,6 +23,7 @@ from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
 from claimctl.downgrade.crossing import OLD, TARGET
 from claimctl.downgrade.look import PREPARE_FAILED
+from claimctl.downgrade.under_way import describe_plan
 from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
@@ -36,6 +37,7 @@ from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import (
     DRIVER_CHECK_LABEL,
     ClaimReservation,
+    DowngradePlan,
 )
 from claimctl.wire.unreadable import Unreadable
 
@@ -95,6 +97,7 @@ class ObservedCluster:
     kinds: tuple[Finding, ...] = ()
     """The kinds of workloads whose state the controller cannot know."""
     reservations: tuple[ClaimReservation, ...] = ()
+    plans: tuple[DowngradePlan, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
     matters: tuple[ClaimMatter, ...] = ()
@@ -136,6 +139,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
     summaries = {
         "permissions": "the controller has its rights",
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
+        "plans": "no downgrade and no upgrade is under way",
         "kinds": "the kind of every workload has a rule, and the controller may read it",
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
@@ -159,6 +163,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
     return (
         *_rights(observed),
         *_reservations(observed),
+        *_plans(observed),
         *observed.kinds,
         *observed.annotations,
         *_unreadable(observed),
@@ -212,10 +217,18 @@ def _kubelet_faults(observed: ObservedCluster) -> Iterator[Finding]:
         yield _without_problem("kubelets", text, observed)
 
 
+def _plans(observed: ObservedCluster) -> Iterator[Finding]:
+    """A plan under way is for an administrator to end: meanwhile claims or PodGroups are missed."""
+    for plan in observed.plans:
+        yield Finding("plans", describe_plan(plan), object=plan.metadata.name)
+
+
 def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
     for reservation in observed.reservations:
         meta = reservation.metadata
         ready = find_condition(reservation.status.conditions, ConditionType.READY)
+        if ready is not None and ready.reason == Reason.FROZEN:
+            continue  # a matter of the claim
         if ready is not None and ready.status == "False":
             what = "cannot be served" if ready.reason in _NOT_WRITTEN else "not ready"
             text = f"{what} ({ready.reason}): {ready.message}"

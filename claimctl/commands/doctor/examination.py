@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
-from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
+from claimctl.commands.claims.explanation import PAUSES, recorded_dialect
 from claimctl.commands.claims.places import places_of
 from claimctl.commands.doctor.account import (
     ControllerAccount,
@@ -191,7 +191,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         wire.DEVICECLASSES: (),
         CLAIMS_WITH_REQUESTS: (),
         wire.REPLICASETS: (),
-        wire.DOWNGRADEPLANS: (),
+        wire.DOWNGRADEPLANS: ("plans",),
     }
     async with side_by_side() as group:
         scanning = group.create_task(_scan(reader, clock))
@@ -215,7 +215,9 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     def known(resource: Resource[Any]) -> Listing[Any] | None:
         return None if resource in reader.not_listed else every[resource]
 
-    places = places_of(known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    plans = known(wire.DOWNGRADEPLANS)
+    places = places_of(*published, None if plans is None else plans.items)
     asking = {claim.metadata.key: claim for claim in every[CLAIMS_WITH_REQUESTS].items}
     return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
@@ -238,6 +240,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         ),
         annotations=await _annotations(reader.client, listed, reserved.items),
         reservations=reserved.items,
+        plans=every[wire.DOWNGRADEPLANS].items,
         behind=await _behind(reader, clock, reserved.items),
         matters=matters_of(
             scan.claims if scan else (), asking, reserved.items, places, clock.now()
@@ -292,13 +295,16 @@ async def _annotations(
 async def _behind(
     reader: _Reader, clock: Clock, reservations: tuple[ClaimReservation, ...]
 ) -> frozenset[str]:
-    """The ClaimReservations whose status is behind now and after ``LOOK_AGAIN_SECONDS``."""
+    """The ClaimReservations whose status is behind now and at each look during the ``PAUSES``."""
 
     def late(reservations: Iterable[ClaimReservation]) -> frozenset[str]:
         known = ((made.metadata, made.status.observed_generation) for made in reservations)
         return frozenset(meta.uid for meta, seen in known if seen != meta.generation)
 
-    if not (first := late(reservations)):
-        return first
-    await clock.sleep(LOOK_AGAIN_SECONDS)
-    return first & late((await reader.listing(wire.CLAIMRESERVATIONS)).items)
+    behind = late(reservations)
+    for pause in PAUSES if behind else ():
+        await clock.sleep(pause)
+        behind &= late((await reader.listing(wire.CLAIMRESERVATIONS)).items)
+        if not behind:
+            break
+    return behind

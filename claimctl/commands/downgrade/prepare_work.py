@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import ExitCode
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import namespace_names
 from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
+from claimctl.commands.downgrade.following import PlanResult, following
+from claimctl.commands.downgrade.report import (
+    EXPANDED,
+    LEFT,
+    DowngradeReport,
+    document,
+    loss,
+    prepared_code,
+    table,
+    time_limit,
+)
 from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
-from claimctl.downgrade.records import PlanPhase, RecordState
+from claimctl.downgrade.records import RecordState
 from claimctl.downgrade.status import Report
-from claimctl.installation import controller_runs
 from claimctl.kube.errors import KubeError
-from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
+from claimctl.wire.reservations import ClaimName, DowngradedClaim, DowngradePlanSpec
+
+NAMED = 20
+"""The most claims that are named before the plan begins; a dry run names all."""
 
 
 def prepare(
@@ -36,33 +47,24 @@ def prepare(
         parallelism=flags.parallelism,
     )
 
-    async def work(session: Session) -> tuple[PlanResult, Report | None]:
+    async def work(session: Session) -> DowngradeReport:
         async with time_limit(flags):
+            planned = _document(PlanResult(await plans.preview(session.client, spec)), spec, None)
             if flags.dry_run:
-                return PlanResult(await plans.preview(session.client, spec)), None
+                return planned
+            known = await plans.find(session.client)
+            for line in losses(planned, () if known is None else known.status.claims):
+                say(line)
             result = await write_plan(session, spec)
         with suppress(KubeError):  # these rights may not be enough
-            return result, await observe(session.client)
-        return result, None
+            return _document(result, spec, await observe(session.client))
+        return _document(result, spec, None)
 
-    result, report = in_session(access, work)
-    shown = document(
-        result,
-        namespaces=spec.namespaces,
-        claim_selector=spec.claim_selector,
-        skip=spec.skip,
-        next_step=None if report is None else str(report.step),
-    )
-    render(
-        flags.output, table(result, result.status.claims, "No claim is held by a workload."), shown
-    )
-    _conclude(result, report)
-    claims = {(claim.namespace, claim.name) for claim in result.status.claims}
-    for name in spec.skip:
-        if (name.namespace, name.name) not in claims:
-            text = "no claim of this name is held by a workload"
-            say(f"--skip {name.namespace}/{name.name}: {text}")
-    return exit_code(result.status)
+    report = in_session(access, work)
+    render(flags.output, table(report, "No claim is held by a workload."), report)
+    for line in conclusion(report):
+        say(line)
+    return prepared_code(report)
 
 
 def claim_name(text: str) -> ClaimName:
@@ -78,32 +80,52 @@ def claim_name(text: str) -> ClaimName:
 
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
-    """Write the plan. The controller carries it out, or this process if no controller runs."""
-    tended = await controller_runs(session.client, session.clock)
-    plan = await plans.begin(session.client, spec)
-    return await carried_out(session, plan, None if tended else "")
+    """Write the plan, and wait until a controller has carried it out."""
+    async with following(session) as follower:
+        return await follower.follow(await plans.begin(session.client, spec))
 
 
-def exit_code(status: DowngradePlanStatus) -> int:
-    if status.phase == PlanPhase.FAILED or any(
-        claim.state == RecordState.FAILED for claim in status.claims
-    ):
-        return ExitCode.FAILED
-    return ExitCode.OK if status.phase == PlanPhase.PREPARED else ExitCode.FINDINGS
+def _document(result: PlanResult, spec: DowngradePlanSpec, seen: Report | None) -> DowngradeReport:
+    return document(
+        result,
+        namespaces=spec.namespaces,
+        claim_selector=spec.claim_selector,
+        skip=spec.skip,
+        next_step=None if seen is None else str(seen.step),
+        todo=None if seen is None else seen.todo,
+    )
 
 
-def _conclude(result: PlanResult, report: Report | None) -> None:
-    """Print the result on stderr, and what to do next."""
-    states = [claim.state for claim in result.status.claims]
-    left = states.count(RecordState.REFUSED) + states.count(RecordState.FAILED)
-    done = "would be listed pod by pod" if not result.by else "are listed pod by pod"
-    line = f"{states.count(RecordState.EXPANDED)} of {len(states)} claims {done}"
-    if skipped := states.count(RecordState.SKIPPED):
+def losses(planned: DowngradeReport, known: Iterable[DowngradedClaim]) -> Iterator[str]:
+    """What the plan is going to end: which claims will be lost with their last pod.
+
+    Args:
+        known: the records of earlier runs, which have said it.
+    """
+    before = {record.uid for record in known if record.state == RecordState.EXPANDED}
+    due = (claim for claim in planned.claims if claim.uid not in before)
+    alone = [claim for claim in due if claim.held_by_pods_alone]
+    for claim in alone[:NAMED]:
+        yield f"{claim.namespace}/{claim.name}: {loss(claim)}"
+    if len(alone) > NAMED:
+        yield f"and {len(alone) - NAMED} more: --dry-run lists all of them"
+
+
+def conclusion(report: DowngradeReport) -> Iterator[str]:
+    """The result in one line, and what to do next."""
+    done = "would be listed pod by pod" if report.dry_run else "are listed pod by pod"
+    line = f"{report.count(EXPANDED)} of {len(report.claims)} claims {done}"
+    if skipped := report.count({RecordState.SKIPPED}):
         line += f"; {skipped} skipped, as you asked"
-    if left:
+    if left := report.count(LEFT):
         line += f"; {left} left as they are: see REASON"
-    say(line)
-    if report is not None:
-        say(f"next step ({report.step}): {report.todo}")
-    elif result.by:
-        say("`claimctl downgrade status` says what to do next")
+    yield line
+    if report.next_step is not None:
+        yield f"next step ({report.next_step}): {report.todo}"
+    elif not report.dry_run:
+        yield "`claimctl downgrade status` says what to do next"
+    claims = {(claim.namespace, claim.name) for claim in report.claims}
+    for name in report.skip:
+        if (name.namespace, name.name) not in claims:
+            text = "no claim of this name is held by a workload"
+            yield f"--skip {name.namespace}/{name.name}: {text}"

@@ -1,33 +1,36 @@
-"""Shared by the commands of a downgrade: how a plan is carried out, the table, the documents."""
+"""The documents of the commands of a downgrade, and the table that is made of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import field
-from msgspec.structs import replace
+from msgspec import field, structs
 
-from claimctl.cli.documents import Document, Names, Part, by_names
-from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.documents import Document, Names, Part, by_names, says
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
-from claimctl.cli.progress import progress
-from claimctl.cli.session import Session
 from claimctl.commands.downgrade.flags import PlanFlags
+from claimctl.commands.downgrade.following import PlanResult
 from claimctl.controller.dialect import DialectUnknown
-from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
+from claimctl.downgrade.records import PlanPhase, RecordState
+from claimctl.downgrade.under_way import is_held_by_pods_alone
+from claimctl.text import counted
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import (
-    ClaimName,
-    DowngradedClaim,
-    DowngradePlan,
-    DowngradePlanStatus,
-)
+from claimctl.wire.reservations import ClaimName, DowngradedClaim
+
+WOULD: dict[str, str] = {
+    RecordState.EXPANDED: "WouldExpand",
+    RecordState.RESTORED: "WouldRestore",
+}
+"""What a dry run calls a state."""
+EXPANDED = {RecordState.EXPANDED, WOULD[RecordState.EXPANDED]}
+RESTORED = {RecordState.RESTORED, WOULD[RecordState.RESTORED]}
+LEFT = {RecordState.REFUSED, RecordState.FAILED}
 
 
 class ClaimOutcome(Part, frozen=True):
@@ -40,6 +43,9 @@ class ClaimOutcome(Part, frozen=True):
     pods: int
     workload_references: tuple[Reference, ...]
     replaced_references: tuple[Reference, ...]
+    held_by_pods_alone: Annotated[
+        bool, says("the workload does not hold it any more: a scale to 0 loses its devices")
+    ] = False
 
 
 class DowngradeReport(Document, frozen=True, kw_only=True):
@@ -51,10 +57,22 @@ class DowngradeReport(Document, frozen=True, kw_only=True):
     claim_selector: str = ""
     skip: tuple[ClaimName, ...] = ()
     next_step: str | None = None
+    todo: Annotated[str | None, says("what to do in the next step")] = None
+    old_pod_groups: Annotated[
+        int | None, says("before an upgrade: claimctl's PodGroups of the version that goes")
+    ] = None
+    foreign_objects: Annotated[
+        Names, says("before an upgrade: objects of others that have to be gone")
+    ] = ()
     phase: str
     total: int
     done: int
     claims: tuple[ClaimOutcome, ...]
+
+    def count(self, states: Iterable[str]) -> int:
+        """How many claims are in one of these states."""
+        wanted = set(states)
+        return sum(claim.state in wanted for claim in self.claims)
 
 
 class ComponentState(Part, frozen=True):
@@ -88,13 +106,9 @@ class DowngradeStatus(Document, frozen=True):
     components: tuple[ComponentState, ...]
     claims: tuple[StandingClaim, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class PlanResult:
-    """``by``: who carried the plan out, "controller" or "command"; empty for a dry run."""
-
-    status: DowngradePlanStatus
-    by: str = ""
+    @property
+    def blocked(self) -> int:
+        return sum(claim.standing == "Blocked" for claim in self.claims)
 
 
 @asynccontextmanager
@@ -118,47 +132,17 @@ async def time_limit(flags: PlanFlags) -> AsyncIterator[None]:
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
-async def carried_out(session: Session, plan: DowngradePlan, dialect: str | None) -> PlanResult:
-    """Wait until the plan is carried out, and show how many claims it is through with.
+def document(
+    result: PlanResult, claims: Iterable[DowngradedClaim] | None = None, **scope: Any
+) -> DowngradeReport:
+    """The report.
 
     Args:
-        dialect: None: a controller carries the plan out. Otherwise this process does, in this
-            dialect, which a way back needs.
+        claims: the records to report; None means all of the plan.
+        scope: the fields that say what the plan was about.
     """
-    client = session.client
-    with progress("waiting for the controller") as line:
-
-        def show(status: DowngradePlanStatus) -> None:
-            if status.phase:
-                line.count(f"{status.phase}, claims", status.done, status.total)
-
-        if dialect is None:
-            return PlanResult(await plans.follow(client, plan, show), "controller")
-        status = await plans.carry_out(client, plan, session.clock, show, dialect)
-        return PlanResult(status, "command")
-
-
-def table(result: PlanResult, claims: Iterable[DowngradedClaim], empty: str) -> Table:
-    claims = tuple(claims)
-    titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
-    rows = []
-    for it in claims:
-        holders = ",".join(f"{entry.resource}/{entry.name}" for entry in it.workload_references)
-        state = (_state(it, result), str(it.pods), it.reason, it.message)
-        rows.append((it.namespace, it.name, holders, *state))
-    shown = columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD"))
-    names = tuple(resource_name(CLAIM, claim.name) for claim in claims)
-    return Table(columns=shown, rows=tuple(rows), names=names, empty=empty)
-
-
-def _state(claim: DowngradedClaim, result: PlanResult) -> str:
-    would = {"Expanded": "WouldExpand", "Restored": "WouldRestore"}
-    return claim.state if result.by else would.get(claim.state, claim.state)
-
-
-def document(result: PlanResult, **scope: Any) -> DowngradeReport:
-    """The report; ``scope`` has the fields that say what the plan was about."""
     status = result.status
+    shown = status.claims if claims is None else claims
     return DowngradeReport(
         dry_run=not result.by,
         carried_out_by=result.by or None,
@@ -166,8 +150,44 @@ def document(result: PlanResult, **scope: Any) -> DowngradeReport:
         phase=status.phase,
         total=status.total,
         done=status.done,
-        claims=tuple(
-            by_names(replace(claim, state=_state(claim, result)), ClaimOutcome)
-            for claim in status.claims
-        ),
+        claims=tuple(_outcome(claim, dry_run=not result.by) for claim in shown),
     )
+
+
+def _outcome(claim: DowngradedClaim, *, dry_run: bool) -> ClaimOutcome:
+    state = WOULD.get(claim.state, claim.state) if dry_run else claim.state
+    outcome = by_names(structs.replace(claim, state=state), ClaimOutcome)
+    return structs.replace(outcome, held_by_pods_alone=is_held_by_pods_alone(claim))
+
+
+def prepared_code(report: DowngradeReport) -> int:
+    """The exit code of a preparation."""
+    if report.phase == PlanPhase.FAILED or report.count({RecordState.FAILED}):
+        return ExitCode.FAILED
+    return ExitCode.OK if report.phase == PlanPhase.PREPARED else ExitCode.FINDINGS
+
+
+def table(report: DowngradeReport, empty: str) -> Table:
+    titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
+    return Table(
+        columns=columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD")),
+        rows=tuple(map(_row, report.claims)),
+        names=tuple(resource_name(CLAIM, claim.name) for claim in report.claims),
+        empty=empty,
+    )
+
+
+def _row(claim: ClaimOutcome) -> tuple[str, ...]:
+    holders = ",".join(f"{entry.resource}/{entry.name}" for entry in claim.workload_references)
+    message = claim.message or loss(claim)
+    state = (claim.state, str(claim.pods), claim.reason, message)
+    return (claim.namespace, claim.name, holders, *state)
+
+
+def loss(claim: ClaimOutcome) -> str:
+    """What the preparation ends for this claim; '' if nothing."""
+    if not claim.held_by_pods_alone:
+        return ""
+    would, pods = claim.state in WOULD.values(), counted(claim.pods, "pod")
+    verb = "would hold" if would else "holds" if claim.pods == 1 else "hold"
+    return f"only its {pods} {verb} it, not the workload: a scale to 0 loses its devices"

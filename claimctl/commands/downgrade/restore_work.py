@@ -8,11 +8,17 @@ from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.report import PlanResult, carried_out, document, table, time_limit
+from claimctl.commands.downgrade.following import PlanResult, following
+from claimctl.commands.downgrade.report import (
+    RESTORED,
+    DowngradeReport,
+    document,
+    table,
+    time_limit,
+)
 from claimctl.controller.dialect import DialectProbe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
-from claimctl.installation import controller_runs
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
@@ -31,10 +37,10 @@ def restore(access: Access, flags: PlanFlags) -> int:
     if result is None:
         say("There is no DowngradePlan, so there is nothing to restore.")
         return 0
-    claims = concerned(result.status)
-    render(flags.output, table(result, claims, "No reference is on record."), document(result))
-    _conclude(result, claims)
-    return exit_code(result.status)
+    report = document(result, concerned(result.status))
+    render(flags.output, table(report, "No reference is on record."), report)
+    say(conclusion(report))
+    return restored_code(report)
 
 
 async def preview(session: Session) -> PlanResult | None:
@@ -45,28 +51,22 @@ async def preview(session: Session) -> PlanResult | None:
 
 async def carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Let the references return; after an upgrade, the controller has to make PodGroups first."""
-    result = await _carry_out(session, parallelism)
-    for _ in range(UPGRADE_TRIES):
-        plan = await plans.find(session.client) if result is not None else None
-        if plan is None or not plan.spec.upgrade_to:
-            break
-        await session.clock.sleep(UPGRADE_PAUSE_SECONDS)
-        result = await _carry_out(session, parallelism)
-    return result
-
-
-async def _carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
-    """Ask for the way back. The controller carries it out, or this process if none runs."""
-    client = session.client
-    tended = await controller_runs(client, session.clock)
-    detection = None if tended else await DialectProbe(client).detect()
-    plan = await plans.begin_restore(client, parallelism)
-    if plan is None:
+    if await plans.find(session.client) is None:
         return None
-    result = await carried_out(session, plan, detection.dialect if detection else None)
-    if result.status.phase == PlanPhase.RESTORED:
-        await plans.end(client)
-    return result
+    async with following(session) as follower:
+        result = None
+        for _ in range(1 + UPGRADE_TRIES):
+            plan = await plans.begin_restore(session.client, parallelism)
+            if plan is None:
+                break
+            result = await follower.follow(plan)
+            if result.status.phase == PlanPhase.RESTORED:
+                await plans.end(session.client)
+                break
+            if not plan.spec.upgrade_to or result.by == "command":
+                break
+            await session.clock.sleep(UPGRADE_PAUSE_SECONDS)
+        return result
 
 
 def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
@@ -75,22 +75,20 @@ def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
     return [claim for claim in status.claims if claim.state in states or claim.replaced_references]
 
 
-def exit_code(status: DowngradePlanStatus) -> int:
-    if any(claim.state == RecordState.FAILED for claim in concerned(status)):
+def restored_code(report: DowngradeReport) -> int:
+    if report.count({RecordState.FAILED}):
         return ExitCode.FAILED
-    return ExitCode.OK if status.phase == PlanPhase.RESTORED else ExitCode.FINDINGS
+    return ExitCode.OK if report.phase == PlanPhase.RESTORED else ExitCode.FINDINGS
 
 
-def _conclude(result: PlanResult, claims: list[DowngradedClaim]) -> None:
-    """Print one line with the result on stderr."""
-    done = sum(claim.state == RecordState.RESTORED for claim in claims)
-    verb = "have" if result.by else "would have"
-    line = f"{done} of {len(claims)} claims {verb} their workload references again"
-    if left := len(claims) - done:
-        line += (
-            f"; {left} have not: see REASON. They stay on record until another run restores them "
-            "or you delete the plan (kubectl delete downgradeplan claimctl)"
+def conclusion(report: DowngradeReport) -> str:
+    """One line with the result."""
+    done, total = report.count(RESTORED), len(report.claims)
+    verb = "would have" if report.dry_run else "have"
+    line = f"{done} of {total} claims {verb} their workload references again"
+    if left := total - done:
+        return (
+            f"{line}; {left} have not: see REASON. They stay on record until another run restores "
+            "them or you delete the plan (kubectl delete downgradeplan claimctl)"
         )
-    elif result.by:
-        line += "; the DowngradePlan is deleted"
-    say(line)
+    return line if report.dry_run else f"{line}; the DowngradePlan is deleted"

@@ -77,44 +77,46 @@ async def observe(client: Client, believed: frozenset[ComponentName] = frozenset
 
 
 def show(report: Report, output: Output) -> None:
+    """Print the document of the report, or the same as text."""
+    status = by_names(report, DowngradeStatus)
     if output.for_people:
         titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
-        rows = tuple((part.part, part.node, part.switch, part.now) for part in report.components)
+        rows = tuple((part.part, part.node, part.switch, part.now) for part in status.components)
         print_table(Table(columns=columns(*titles, text=titles[-1:]), rows=rows))
-        if report.claims:
+        if status.claims:
             print_lines("")
-            print_table(_claims(report))
+            print_table(_claims(status))
     else:
-        print_data(output, by_names(report, DowngradeStatus), _claims(report).names)
-    say(conclusion(report))
+        print_data(output, status, _claims(status).names)
+    say(conclusion(status))
 
 
-def conclusion(report: Report) -> str:
+def conclusion(status: DowngradeStatus) -> str:
     """One line: how many claims are ready, and what to do next."""
-    total = report.ready + len(report.claims)
-    line = f"{report.ready} of {total} claims are ready"
-    if blocked := len(report.blocking):
-        line += f", {blocked} are blocked"
-    return f"{line}; next step ({report.step}): {report.todo}"
+    total = status.ready + len(status.claims)
+    line = f"{status.ready} of {total} claims are ready"
+    if status.blocked:
+        line += f", {status.blocked} are blocked"
+    return f"{line}; next step ({status.step}): {status.todo}"
 
 
-def _claims(report: Report) -> Table:
+def _claims(status: DowngradeStatus) -> Table:
     rows = tuple(
         (
             claim.namespace,
             claim.name,
-            str(claim.standing),
+            claim.standing,
             str(claim.pods),
             str(claim.unlisted),
             claim.reason,
             claim.message,
             claim.command,
         )
-        for claim in report.claims
+        for claim in status.claims
     )
     titles = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
     return Table(
         columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")),
         rows=rows,
-        names=tuple(resource_name(CLAIM, claim.name) for claim in report.claims),
+        names=tuple(resource_name(CLAIM, claim.name) for claim in status.claims),
     )

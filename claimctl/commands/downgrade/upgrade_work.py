@@ -11,12 +11,21 @@ from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
-from claimctl.commands.downgrade.report import PlanResult, document, table, time_limit
+from claimctl.commands.downgrade.following import PlanResult
+from claimctl.commands.downgrade.prepare_work import write_plan
+from claimctl.commands.downgrade.report import (
+    EXPANDED,
+    LEFT,
+    DowngradeReport,
+    document,
+    prepared_code,
+    table,
+    time_limit,
+)
 from claimctl.commands.downgrade.status_work import run
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
-from claimctl.downgrade.records import PlanPhase, RecordState
+from claimctl.downgrade.records import PlanPhase
 from claimctl.text import listed
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
@@ -29,16 +38,16 @@ def prepare_upgrade(access: Access, to: str, flags: PlanFlags) -> int:
     """Carry the preparation out, or say what is in its way; the exit code."""
     spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=flags.parallelism)
 
-    async def work(session: Session) -> tuple[PlanResult, OldObjects]:
+    async def work(session: Session) -> DowngradeReport:
         async with time_limit(flags):
             return await _prepare(session, spec, dry_run=flags.dry_run)
 
-    result, old = in_session(access, work)
-    claims = result.status.claims
-    render(flags.output, table(result, claims, "No claim lists a PodGroup."), document(result))
-    for line in conclusion(result, old):
+    report = in_session(access, work)
+    render(flags.output, table(report, "No claim lists a PodGroup."), report)
+    for line in conclusion(report):
         say(line)
-    code, blocks = exit_code(result.status), old.foreign or (result.by and old.own)
+    code = prepared_code(report)
+    blocks = report.foreign_objects or (report.old_pod_groups and not report.dry_run)
     return ExitCode.FINDINGS if code == ExitCode.OK and blocks else code
 
 
@@ -68,9 +77,7 @@ def checked_target(text: str) -> str:
     return version
 
 
-async def _prepare(
-    session: Session, spec: DowngradePlanSpec, *, dry_run: bool
-) -> tuple[PlanResult, OldObjects]:
+async def _prepare(session: Session, spec: DowngradePlanSpec, *, dry_run: bool) -> DowngradeReport:
     """Say first what cannot cross; write only if everything can."""
     client = session.client
     if client.served(PODGROUPS).version != OLD:
@@ -80,32 +87,34 @@ async def _prepare(
         )
     preview, old = await plans.preview(client, spec), await read_old_objects(client)
     if dry_run or old.foreign or preview.phase != PlanPhase.PREPARED:
-        return PlanResult(preview), old
+        return _document(PlanResult(preview), old)
     result = await write_plan(session, spec)
-    return result, await read_old_objects(client)
+    return _document(result, await read_old_objects(client))
 
 
-def conclusion(result: PlanResult, old: OldObjects) -> list[str]:
+def _document(result: PlanResult, old: OldObjects) -> DowngradeReport:
+    return document(result, old_pod_groups=len(old.own), foreign_objects=old.foreign)
+
+
+def conclusion(report: DowngradeReport) -> list[str]:
     """What the result means, and what to do next."""
-    states = [claim.state for claim in result.status.claims]
-    stay = states.count(RecordState.REFUSED) + states.count(RecordState.FAILED)
-    lines = []
-    if stay:
-        lines.append(f"{stay} of {len(states)} claims cannot cross: see REASON, then run again")
-    if old.foreign:
-        some = listed([*old.foreign[:NAMED], *(["more"] if len(old.foreign) > NAMED else [])])
+    total, lines = len(report.claims), []
+    if stay := report.count(LEFT):
+        lines.append(f"{stay} of {total} claims cannot cross: see REASON, then run again")
+    if foreign := report.foreign_objects:
+        some = listed([*foreign[:NAMED], *(["more"] if len(foreign) > NAMED else [])])
         lines.append(
-            f"{len(old.foreign)} objects of scheduling.k8s.io/{OLD} are not claimctl's and have to "
+            f"{len(foreign)} objects of scheduling.k8s.io/{OLD} are not claimctl's and have to "
             f"be gone before {TARGET}: {some}. Delete what they belong to, then run again"
         )
     if lines:
-        return lines if result.by else [*lines, "nothing was written"]
-    if not result.by:
-        return [f"{len(states)} claims and {len(old.own)} PodGroups would be prepared"]
-    if old.own:
-        return [f"{len(old.own)} PodGroups of claimctl are left: run again"]
+        return [*lines, "nothing was written"] if report.dry_run else lines
+    if report.dry_run:
+        return [f"{total} claims and {report.old_pod_groups} PodGroups would be prepared"]
+    if report.old_pod_groups:
+        return [f"{report.old_pod_groups} PodGroups of claimctl are left: run again"]
     return [
-        f"{states.count(RecordState.EXPANDED)} of {len(states)} claims are listed pod by pod, and "
+        f"{report.count(EXPANDED)} of {total} claims are listed pod by pod, and "
         f"no object of scheduling.k8s.io/{OLD} is left",
         f"next step: upgrade the cluster to {TARGET}, then run `claimctl upgrade restore`",
     ]

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.successor import Successor
+from claimctl.cli.watching import pause
 from claimctl.commands.orphans.adoption import (
     RIGHTS,
     NameTaken,
@@ -41,8 +42,6 @@ from claimctl.wire.unreadable import Unreadable
 
 PARALLELISM = 8
 """The most claims that are adopted at the same time."""
-POLL_SECONDS = 2.0
-"""Least time between two looks. A pause is at least as long as the look before it."""
 STEADY_SECONDS = 30.0
 """A claim is left to the controller if what forbids its release has not changed for so long."""
 PASSING_SECONDS = 660.0
@@ -118,7 +117,8 @@ class Reclaim:
         seen = await self._scan()
         self._find(seen)
         await self._check_rights()
-        end = self.clock.monotonic() + PASSING_SECONDS
+        start = self.clock.monotonic()
+        end = start + PASSING_SECONDS
         try:
             while self._candidates_left() or (
                 self._abandoned(seen) and self.clock.monotonic() < end
@@ -130,7 +130,7 @@ class Reclaim:
                 took = self.clock.monotonic() - began
                 await self._step(seen)
                 if self._candidates_left() or self._abandoned(seen):
-                    await self.clock.sleep(max(POLL_SECONDS, took))
+                    await self.clock.sleep(pause(self.clock.monotonic() - start, took))
         finally:
             await self.successor.close()
         return self._all()

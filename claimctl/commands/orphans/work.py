@@ -18,7 +18,7 @@ from claimctl.cli.successor import Successor
 from claimctl.cli.timing import WatchWaits
 from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.controller.manager import Manager
-from claimctl.controller.settings import Settings
+from claimctl.controller.settings import Duty, Settings
 from claimctl.telemetry.logs import Level, configure
 from claimctl.text import listed
 from claimctl.wire.claims import Reference
@@ -32,7 +32,7 @@ async def run(
     client, clock, namespace = session.client, session.clock, session.namespace
     settings = Settings.checked(
         identity=f"orphans_{who_am_i()}",
-        retires=True,
+        duty=Duty.RETIRE,
         namespaces=frozenset(filter(None, (namespace,))),
         **waits.seconds,
     )

@@ -45,6 +45,11 @@ def passes(left: Leftover) -> bool:
     return bool(left.after) or left.reason in PASSING
 
 
+def is_for_user(left: Leftover) -> bool:
+    """Whether neither a controller nor time takes it away."""
+    return left.reason in (Reason.FINISHED_PODS_LEFT, Reason.UNREADABLE)
+
+
 _RULES = Rules(dialect=PodGroupDialect.name)
 
 

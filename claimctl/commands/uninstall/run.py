@@ -22,6 +22,7 @@ from msgspec import structs
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.successor import Successor
+from claimctl.cli.watching import pause
 from claimctl.commands.install.components import documents
 from claimctl.commands.install.objects import Objects, name_of
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
@@ -41,10 +42,12 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAI
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import BRAKE_GATE, RECORDS
 
-POLL_SECONDS = 2.0
-"""Least time between two rounds. A pause is at least as long as the scan before it."""
+LATE_SECONDS = 2.0
+"""At the end nothing may be left for so long: a controller's cache may be late."""
 STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
+STEADY_FOR_USER_SECONDS = 5.0
+"""The same where nothing is left but what a user has to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,9 @@ class Uninstall:
                 if self._is_over(seen, result.left):
                     break
                 await self._act(seen)
-                await self._clock.sleep(max(POLL_SECONDS, took))
+                waited = self._clock.monotonic() - self._changed
+                again = pause(waited, took) if result.left else max(LATE_SECONDS, took)
+                await self._clock.sleep(again)
         finally:
             await self._successor.close()
         for document in self._applied if not result.left else ():
@@ -165,8 +170,9 @@ class Uninstall:
         return UninstallResult(left, judge.notes(scan), self._writer.removed)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
-        """Whether to end. After writes, nothing may be left twice: a controller whose cache is late
-        may make another ClaimReservation from an annotation that is gone."""
+        """Whether to end. After writes, nothing may be left twice, ``LATE_SECONDS`` apart: a
+        controller whose cache is late may make another ClaimReservation from an annotation that is
+        gone."""
         now = self._clock.monotonic()
         clean, self._clean = self._clean or not self._writer.removed, not left
         if not left and clean:
@@ -185,7 +191,9 @@ class Uninstall:
             return True
         waits = any(map(judge.passes, left))
         tended = scan.tended or not _for_controller(scan)
-        return tended and not waits and now - self._changed >= STEADY_SECONDS
+        for_user = bool(left) and all(map(judge.is_for_user, left))
+        steady = STEADY_FOR_USER_SECONDS if for_user else STEADY_SECONDS
+        return tended and not waits and now - self._changed >= steady
 
     # -- writing
 

@@ -26,7 +26,7 @@ from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import stop_controller, stop_rescheduler
 from claimctl.controller.manager import Manager
-from claimctl.controller.settings import Settings
+from claimctl.controller.settings import Duty, Settings
 from claimctl.downgrade.plans import NoSuchNamespace
 from claimctl.kube.errors import Forbidden
 from claimctl.telemetry.logs import Level, configure
@@ -63,7 +63,7 @@ def wanted_by(
         settings=Settings.checked(
             identity=f"uninstall_{who_am_i()}",
             lease_namespace=lease_namespace,
-            retires=True,
+            duty=Duty.RETIRE,
             namespaces=frozenset(scope),
             **waits.seconds,
         ),

@@ -304,7 +304,8 @@ def _give_up_if_unreachable(
     timeout = held.reservation.spec.reallocate_after_seconds
     if since is None or timeout is None:
         return None
-    left = timeout - (snapshot.now - since).total_seconds()
+    # the scheduler's clock may be ahead, and this one be set right while nothing else happens
+    left = timeout - max((snapshot.now - since).total_seconds(), 0.0)
     waits = left > 0 and not snapshot.node_missing
     if waits and not has_begun(snapshot, held, Reason.REALLOCATED):
         return _hold_pinned(snapshot, present, f"it is released after {timeout} s of that", left)

@@ -59,7 +59,10 @@ _ADVICE = {
         "a pod did not start beside the hold, so the hold stands in the list only while the last "
         "pod leaves"
     ),
-    Reason.FROZEN: "a DowngradePlan asks to add no workload references",
+    Reason.FROZEN: (
+        "not held: frozen for a downgrade or an upgrade, so do not scale {workload} to 0 now; "
+        "`claimctl downgrade status` says the next step"
+    ),
     Reason.CLAIM_DELETED: "ResourceClaim {claim} is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
     Reason.RELEASING: "ResourceClaim {claim} is being released",
@@ -91,6 +94,7 @@ PROBLEMS = frozenset(
         Reason.DEVICE_TAINTED,
         Reason.DEVICE_GONE,
         Reason.FULL,
+        Reason.FROZEN,
         Reason.UNREADABLE,
     }
 )

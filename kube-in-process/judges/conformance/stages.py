@@ -30,7 +30,11 @@ def _options(recording: Recording) -> ClusterOptions:
     version = (int(major), int(minor))
     dialect = Preset.POD_GROUPS if version >= (1, 36) else Preset.PLAIN
     return ClusterOptions(
-        preset=dialect, kubernetes_version=version, authorization=Authorization.RBAC
+        preset=dialect,
+        kubernetes_version=version,
+        authorization=Authorization.RBAC,
+        # the recorded servers ran without that plugin
+        service_accounts=False,
     )
 
 

@@ -79,7 +79,7 @@ class Recorder:
         answer = await self.server.send(*_sent(request))
         if answer.status in (429, 503) and "eviction" not in request["path"]:
             raise Spoiled("the server is busy")
-        self._answered(step, request, made, answer.status, answer.headers, _body(answer))
+        self._answered(step, request, made, answer.status, answer.headers, body_of(answer))
         await asyncio.sleep(step.get("pause", 0))
         return made
 
@@ -125,7 +125,7 @@ class Recorder:
                 raise Spoiled("the server is busy")
             watched = RecordedAnswer(answer.status, _watch_headers(answer), data)
         asked = "sendInitialEvents=true" in request["path"]
-        body = _body(watched) if watched.status != 200 else _events(data, asked)
+        body = body_of(watched) if watched.status != 200 else _events(data, asked)
         self._answered(step, request, made, watched.status, watched.headers, body)
         made["during"] = during
         return made
@@ -177,7 +177,7 @@ def _watch_headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
     return {name: answer.headers[name] for name in names if name in answer.headers}
 
 
-def _body(answer: RecordedAnswer) -> Any:
+def body_of(answer: RecordedAnswer) -> Any:
     text = answer.data.decode("utf-8", "replace")
     media = str(answer.headers.get("content-type", ""))
     if media.startswith(("application/json", "text/plain")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -18,7 +18,7 @@ from kube_in_process.storage.store import Address, Store
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
 ACCOUNT = "system:serviceaccount:"
-_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _EXTRA = "impersonate-extra-"
 
 
@@ -77,7 +77,7 @@ class Tokens:
 def _account_actor(issued: _Issued) -> Actor:
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{issued.namespace}", AUTHENTICATED)
     user = f"{ACCOUNT}{issued.namespace}:{issued.name}"
-    extra = ((_CREDENTIAL, (f"JTI={issued.credential}",)),)
+    extra = ((CREDENTIAL, (f"JTI={issued.credential}",)),)
     return Actor(user, groups, uid=issued.uid, extra=extra)
 
 
@@ -118,11 +118,7 @@ class AccessControl:
         self._may_impersonate(actor, *_impersonated_kind(user))
         for group in groups:
             self._may_impersonate(actor, "groups", "", group)
-        if user.startswith(ACCOUNT) and not groups:
-            namespace = user.removeprefix(ACCOUNT).partition(":")[0]
-            groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-        if AUTHENTICATED not in groups and user != ANONYMOUS.user:
-            groups.append(AUTHENTICATED)
+        groups = all_groups(user, groups)
         extra = tuple(
             (name.removeprefix(_EXTRA), tuple(_list(value)))
             for name, value in headers.items()
@@ -138,6 +134,17 @@ class AccessControl:
         """Raise StatusError 403 if the request is not allowed."""
         if not self.authorizer.allowed(attributes):
             raise refusal(attributes, self.authorizer.trouble(attributes))
+
+
+def all_groups(user: str, groups: Sequence[str]) -> list[str]:
+    """The given groups of a user, and those that every such user has."""
+    complete = list(groups)
+    if user.startswith(ACCOUNT) and not complete:
+        namespace = user.removeprefix(ACCOUNT).partition(":")[0]
+        complete = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    if AUTHENTICATED not in complete and user != ANONYMOUS.user:
+        complete.append(AUTHENTICATED)
+    return complete
 
 
 def _impersonated_kind(user: str) -> tuple[str, str, str]:

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kube_in_process.auth.policy import BINDINGS, ROLES
 from kube_in_process.kinds.authorization import Attributes
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import MASTERS, Actor
-from kube_in_process.storage.selectors import parse_labels
 from kube_in_process.storage.store import Revision, Store
-from kube_in_process.text.label_text import selector_text
 
 Rule = Mapping[str, Any]
 
@@ -102,14 +99,13 @@ class _PolicyNow:
 
     def __init__(self, store: Store) -> None:
         listed = {plural: store.list(GROUP, plural) for plural in PLURALS}
-        stored = {role["metadata"]["name"]: role for role in listed["clusterroles"]}
-        self._cluster_roles: dict[str, Object] = {**ROLES, **stored}
         self._roles = {
-            (role["metadata"]["namespace"], role["metadata"]["name"]): role
-            for role in listed["roles"]
+            _place(role["metadata"]): role for role in (*listed["roles"], *listed["clusterroles"])
         }
-        self._bindings = [*BINDINGS, *listed["clusterrolebindings"]]
-        self._namespaced = listed["rolebindings"]
+        self._everywhere = _BySubject(listed["clusterrolebindings"])
+        self._namespaced: dict[str, list[Object]] = {}
+        for binding in listed["rolebindings"]:
+            self._namespaced.setdefault(binding["metadata"]["namespace"], []).append(binding)
 
     def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
         for binding, subject, scope in self._bound(actor, namespace):
@@ -120,20 +116,17 @@ class _PolicyNow:
         found: dict[tuple[str, str], None] = {}
         for binding, _, scope in self._bound(actor, namespace):
             role = binding["roleRef"]
-            local = role["kind"] == "Role"
-            known = (scope, role["name"]) in self._roles if local else self._has(role["name"])
-            if not known:
+            if self._role(role, scope) is None:
                 found[role["kind"], role["name"]] = None
         return found
 
-    def _has(self, name: str) -> bool:
-        return name in self._cluster_roles
-
     def _bound(self, actor: Actor, namespace: str) -> Iterator[tuple[Object, Object, str]]:
         """Each binding of ``actor``, its first subject that is the actor, and its namespace."""
-        local = [each for each in self._namespaced if each["metadata"]["namespace"] == namespace]
-        scoped = [*((each, "") for each in self._bindings), *((each, namespace) for each in local)]
-        for binding, scope in scoped:
+        local = self._namespaced.get(namespace, ())
+        for binding, scope in (
+            *((binding, "") for binding in self._everywhere.of(actor)),
+            *((binding, namespace) for binding in local),
+        ):
             for subject in binding.get("subjects") or ():
                 if _is(subject, actor, scope):
                     yield binding, subject, scope
@@ -146,37 +139,43 @@ class _PolicyNow:
             f'RBAC: allowed by {kind} {shown} of {role["kind"]} "{role["name"]}" to '
             f"{subject['kind']} {_shown(subject['name'], subject.get('namespace', ''))}"
         )
-        for rule in self._rules(role, namespace):
+        for rule in (self._role(role, namespace) or {}).get("rules") or ():
             yield Grant(rule, namespace, reason)
 
-    def _rules(self, reference: Object, namespace: str) -> Sequence[Rule]:
-        if reference["kind"] == "Role":
-            role = self._roles.get((namespace, reference["name"]))
-            return (role or {}).get("rules") or ()
-        return [
-            rule
-            for name in self._gathered(reference["name"])
-            for rule in self._cluster_roles[name].get("rules") or ()
-        ]
+    def _role(self, reference: Object, namespace: str) -> Object | None:
+        return self._roles.get(
+            (namespace if reference["kind"] == "Role" else "", reference["name"])
+        )
 
-    def _gathered(self, name: str) -> list[str]:
-        """A ClusterRole and those that it aggregates, each once."""
-        found = [name] if name in self._cluster_roles else []
-        for each in found:
-            selectors = (self._cluster_roles[each].get("aggregationRule") or {}).get(
-                "clusterRoleSelectors"
-            )
-            for selector in selectors or ():
-                found += [other for other in self._selected(selector) if other not in found]
-        return found
 
-    def _selected(self, selector: Object) -> list[str]:
-        requirements = parse_labels(selector_text(selector))
-        return [
-            name
-            for name, role in self._cluster_roles.items()
-            if all(one.matches(role["metadata"].get("labels") or {}) for one in requirements)
-        ]
+class _BySubject:
+    """ClusterRoleBindings by the names of their subjects: there are many, for few users each."""
+
+    def __init__(self, bindings: Sequence[Object]) -> None:
+        self._bindings = bindings
+        self._numbers: dict[tuple[str, str], list[int]] = {}
+        for number, binding in enumerate(bindings):
+            for subject in binding.get("subjects") or ():
+                self._numbers.setdefault(_key(subject), []).append(number)
+
+    def of(self, actor: Actor) -> list[Object]:
+        """The bindings of a user and of the user's groups, in the order of their names."""
+        keys = [("", actor.user), *(("Group", group) for group in actor.groups)]
+        numbers = {number for key in keys for number in self._numbers.get(key, ())}
+        return [self._bindings[number] for number in sorted(numbers)]
+
+
+def _key(subject: Object) -> tuple[str, str]:
+    """How ``_BySubject`` finds a subject: by its group, or by the name of its user."""
+    if subject["kind"] == "Group":
+        return "Group", subject["name"]
+    if subject["kind"] == "User":
+        return "", subject["name"]
+    return "", f"{_ACCOUNT}{subject.get('namespace') or ''}:{subject['name']}"
+
+
+def _place(meta: Object) -> tuple[str, str]:
+    return meta.get("namespace", ""), meta["name"]
 
 
 def _shown(name: str, namespace: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from kube_in_process.admission.request import user_info
 from kube_in_process.auth.authn import Tokens
 from kube_in_process.auth.rbac import Grant
 from kube_in_process.errors import FieldError, Subject, invalid, invalid_text, invalid_value
@@ -191,14 +192,3 @@ def _review(write: Write, spec: Object | None, status: Object) -> Object:
     if spec is not None:
         review["spec"] = spec
     return {**review, "status": status}
-
-
-def user_info(actor: Actor) -> Object:
-    """A UserInfo as reviews show it."""
-    info: Object = {"username": actor.user}
-    if actor.uid:
-        info["uid"] = actor.uid
-    info["groups"] = list(actor.groups)
-    if actor.extra:
-        info["extra"] = {name: list(values) for name, values in actor.extra}
-    return info

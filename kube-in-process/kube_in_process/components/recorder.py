@@ -9,7 +9,7 @@ from kube_in_process.components.objects import name, namespace, uid
 from kube_in_process.errors import StatusError
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Component, Context
-from kube_in_process.runtime.local import ConnectionLost
+from kube_in_process.runtime.local import ConnectionLost, Waits
 
 KEPT = 4096
 """The number of events that are remembered for counting repeats."""
@@ -61,6 +61,9 @@ class EventRecorder(Component[EventIdentity]):
                 self._count(key)
             else:
                 self._create(key, regarding)
+        except Waits:
+            self._regarding.setdefault(key, regarding)
+            raise
         except (StatusError, ConnectionLost):
             self._counts.pop(key, None)
             self._made.pop(key, None)
@@ -71,9 +74,8 @@ class EventRecorder(Component[EventIdentity]):
         self._made.move_to_end(key)
 
     def _create(self, key: EventIdentity, regarding: Object) -> None:
-        self._sequence += 1
         now = self.context.now()
-        plain = f"{name(regarding)}.{self._sequence:016x}"
+        plain = f"{name(regarding)}.{self._sequence + 1:016x}"
         self.api.create(
             "events",
             {
@@ -92,6 +94,7 @@ class EventRecorder(Component[EventIdentity]):
                 "type": key.kind,
             },
         )
+        self._sequence += 1
         self._made[key] = plain
         if len(self._made) > KEPT:
             self._counts.pop(self._made.popitem(last=False)[0], None)

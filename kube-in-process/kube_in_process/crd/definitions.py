@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Any
 
 from kube_in_process.crd.objects import CustomStrategy
 from kube_in_process.crd.validation import validate_definition
-from kube_in_process.errors import FieldError
+from kube_in_process.errors import FieldError, bad_request
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.strategy import Strategy, WriteContext
@@ -27,6 +29,7 @@ GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _SERVER = Actor("system:apiserver", (MASTERS,), "kube-apiserver")
 _AUTHOR = Author(_SERVER.user, "update", "status")
+_IN_PROGRESS = "InstanceDeletionInProgress"
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
@@ -79,6 +82,18 @@ class Definitions:
             self._api.schemas.remove_custom(kind.group, version, kind.kind)
             self.columns.pop((kind.group, version, kind.plural), None)
 
+    def schema_problem(self, raw: Object) -> str:
+        """The decoder's error text for the schemas below ``raw``; '' if there is none."""
+        for below in _inner(raw):
+            if not isinstance(below, dict):
+                return "boolean or JSON schema expected"
+            decoder = self._api.decoder
+            problem = decoder.model_problem("V1JSONSchemaProps", "JSONSchemaProps", below)
+            problem = problem or self.schema_problem(below)
+            if problem:
+                return problem
+        return ""
+
     def establish(self, obj: Object) -> None:
         """Write the conditions of a definition that was just created."""
         moment = timestamp(self._api.clock.now())
@@ -119,6 +134,13 @@ class Definitions:
         kind = self._served.get(name)
         if obj is None or kind is None or FINALIZER not in obj["metadata"].get("finalizers", ()):
             return
+        for condition in obj["status"]["conditions"] or ():
+            if condition["type"] == "Terminating" and condition["reason"] != _IN_PROGRESS:
+                condition["reason"] = _IN_PROGRESS
+                condition["message"] = "CustomResource deletion is in progress"
+                # the change leads here again
+                self._put(obj)
+                return
         left = self._delete_objects(kind)
         if left:
             self._once_gone(kind, name)
@@ -151,6 +173,14 @@ class Definitions:
     def _put(self, obj: Object) -> None:
         address = Address(GROUP, PLURAL, "", obj["metadata"]["name"])
         self._api.store.put(address, obj, _AUTHOR)
+
+
+def _inner(raw: Object) -> Iterator[Any]:
+    """The schemas of the properties, the items and the additional properties."""
+    yield from (raw.get("properties") or {}).values()
+    for key in ("items", "additionalProperties"):
+        if not isinstance(raw.get(key), (bool, NoneType)):
+            yield raw[key]
 
 
 def _soon(action: Callable[[], None]) -> None:
@@ -187,9 +217,21 @@ class DefinitionStrategy(Strategy):
         names.setdefault("listKind", f"{kind}List")
         spec.setdefault("conversion", {"strategy": "None"})
 
+    def decoded(self, obj: Object) -> None:
+        """Refuse schemas of wrong types where the decoder of the whole does not look: in those of
+        items and of additional properties."""
+        for version in (obj.get("spec") or {}).get("versions") or ():
+            raw = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+            problem = self._definitions.schema_problem(raw)
+            if problem:
+                kind = "CustomResourceDefinition"
+                raise bad_request(
+                    f'{kind} in version "v1" cannot be handled as a {kind}: {problem}'
+                )
+
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
         super().prepare_create(obj, context)
-        stored = [v["name"] for v in obj["spec"].get("versions") or () if v.get("storage")]
+        stored = [v.get("name", "") for v in obj["spec"].get("versions") or () if v.get("storage")]
         obj["status"] = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
@@ -231,6 +273,7 @@ def custom_kind(obj: Object) -> Kind:
         generation=True,
         unconditional_update=False,
         custom=True,
+        terminating=bool(obj["metadata"].get("deletionTimestamp")),
         list_kind=names.get("listKind", ""),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kube_in_process.crd.rules import Rules
 from kube_in_process.crd.structural import drop_nulls, fill_defaults, type_name, validate
-from kube_in_process.errors import FieldError, StatusError, invalid_text, invalid_value
+from kube_in_process.errors import FieldError, Subject, forbidden, invalid_text, invalid_value
 from kube_in_process.kinds.strategy import ScalePaths, Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
@@ -83,7 +83,8 @@ class CustomStrategy(Strategy):
     def admit(self, obj: Object, context: WriteContext) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"
-            raise StatusError(405, "MethodNotAllowed", text, {})
+            kind = context.kind
+            raise forbidden(Subject(kind.group, kind.plural, obj["metadata"]["name"]), text)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         misnamed = self._misnamed(obj)

@@ -63,19 +63,6 @@ class Rules:
         return list(_check(_Value(self.raw, new, old, old is not None)))
 
 
-def compile_errors(raw: Raw, path: str) -> list[FieldError]:
-    """An error for each rule of a schema that does not compile."""
-    found: list[FieldError] = []
-    for place, index, rule in _rules(raw, path):
-        try:
-            compiled(rule.get("rule", ""))
-        except ValueError as error:
-            where = f"{place}.x-kubernetes-validations[{index}].rule"
-            shown = f'"{rule.get("rule", "")}"'
-            found.append(invalid_text(where, shown, f"compilation failed: {error}"))
-    return found
-
-
 def _rules(raw: Raw, path: str = "") -> Iterator[tuple[str, int, Raw]]:
     for index, rule in enumerate(raw.get("x-kubernetes-validations", ())):
         yield path, index, rule

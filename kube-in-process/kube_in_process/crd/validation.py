@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kube_in_process.crd.rules import compile_errors
+from kube_in_process.crd.rule_errors import rule_errors
 from kube_in_process.errors import (
     FieldError,
+    forbidden_field,
+    invalid_name,
     invalid_text,
     invalid_value,
     not_supported,
     required,
 )
 from kube_in_process.objects import Object
+from kube_in_process.text.names import label_1035
 
 Raw = Mapping[str, Any]
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -34,6 +37,9 @@ def validate_definition(obj: Object) -> Iterator[FieldError]:
         if not names.get(key):
             yield required(f"spec.names.{key}")
     yield from _versions(spec.get("versions") or [])
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        text = "a conversion webhook is not emulated: no object is stored in two versions here"
+        yield forbidden_field("spec.conversion.strategy", text)
 
 
 def _versions(versions: list[Object]) -> Iterator[FieldError]:
@@ -41,8 +47,19 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
     if stored != 1:
         text = "must have exactly one version marked as storage version"
         yield invalid_text("spec.versions", _shown(versions), text)
+    schemas = [_schema(version) for version in versions]
     for index, version in enumerate(versions):
-        yield from _version(version, f"spec.versions[{index}]", len(versions) == 1)
+        path, name = f"spec.versions[{index}].name", version.get("name") or ""
+        yield from invalid_name(path, name, label_1035)
+    # equal schemas are one schema of the definition
+    same = schemas == schemas[:1] * len(schemas) and (len(schemas) == 1 or None not in schemas)
+    for index, version in enumerate(versions[:1] if same else versions):
+        yield from _version(version, f"spec.versions[{index}]", same)
+
+
+def _schema(version: Object) -> Raw | None:
+    found: Raw | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found
 
 
 def _shown(versions: list[Object]) -> str:
@@ -50,8 +67,8 @@ def _shown(versions: list[Object]) -> str:
 
 
 def _version(version: Object, path: str, alone: bool) -> Iterator[FieldError]:
-    raw = (version.get("schema") or {}).get("openAPIV3Schema")
-    # errors name the schema and selectable fields of an only version as those of the definition
+    raw = _schema(version)
+    # errors name the only schema and its selectable fields as those of the definition
     holder = "spec" if alone else path
     if raw is None:
         yield required(f"{path}.schema.openAPIV3Schema")
@@ -63,7 +80,7 @@ def _version(version: Object, path: str, alone: bool) -> Iterator[FieldError]:
     if raw.get("type") != "object":
         yield _root_type(raw, where)
     yield from _structural(raw, where)
-    yield from compile_errors(raw, where)
+    yield from rule_errors(raw, where)
 
 
 def _root_type(raw: Raw, path: str) -> FieldError:
@@ -74,7 +91,7 @@ def _root_type(raw: Raw, path: str) -> FieldError:
 
 def _structural(raw: Raw, path: str) -> Iterator[FieldError]:
     """Every node needs a type, every map list keys. The innermost errors come first."""
-    for name, below in raw.get("properties", {}).items():
+    for name, below in (raw.get("properties") or {}).items():
         where = f"{path}.properties[{name}]"
         yield from _structural(below, where)
         if _untyped(below):

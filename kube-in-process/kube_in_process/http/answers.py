@@ -14,6 +14,7 @@ from kube_in_process.objects import Object
 from kube_in_process.seams import HttpResponse
 from kube_in_process.storage.raw_json import as_answered
 from kube_in_process.storage.store import decode, encode
+from kube_in_process.text.json_text import indented
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -56,7 +57,16 @@ def respond(answer: Answer, media: str = JSON) -> HttpResponse:
     if media == YAML:
         text = yaml.dump(decode(data), Dumper=_Dumper, sort_keys=True, default_flow_style=False)
         return whole(answer.status, YAML, text.encode(), headers)
-    return whole(answer.status, JSON, data, headers)
+    return whole(answer.status, JSON, data + b"\n", headers)
+
+
+async def pretty(response: HttpResponse) -> HttpResponse:
+    """The same answer, indented if it is JSON of known length."""
+    if response.headers.get("content-type") != JSON or "content-length" not in response.headers:
+        return response
+    data = indented(b"".join([part async for part in response.body]))
+    headers = {name: text for name, text in response.headers.items() if name != "content-length"}
+    return whole(response.status, JSON, data, headers)
 
 
 _MISREAD = re.compile(

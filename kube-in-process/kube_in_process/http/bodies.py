@@ -58,8 +58,8 @@ def _unknown_format() -> StatusError:
 def _from_protobuf(body: bytes) -> Object:
     try:
         return decode_body(body)
-    except ProtobufError:
-        raise _unknown_format() from None
+    except ProtobufError as error:
+        raise StatusError(415, "UnsupportedMediaType", str(error)) from None
 
 
 def _from_yaml(body: bytes, expected: str) -> Object:

@@ -10,6 +10,7 @@ from kube_in_process.errors import (
     StatusError,
     Subject,
     bad_request,
+    not_allowed,
     not_found,
     unknown_resource,
 )
@@ -29,7 +30,6 @@ from kube_in_process.storage.store import encode
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.watches import Event, Watch
 
-_NOT_ALLOWED = "the server does not allow this method on the requested resource"
 _PATCHES = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
@@ -106,7 +106,7 @@ def _verb(exchange: Exchange) -> str:
     _check_subresource(exchange)
     if kind.namespaced != bool(route.namespace) and (route.name or not kind.namespaced):
         raise unknown_resource()
-    allowed = verb in _SERVED or verb == "watch"
+    allowed = (verb in _SERVED or verb == "watch") and exchange.method != "HEAD"
     if route.subresource:
         allowed = allowed and verb in _ONLY.get(route.subresource, (verb,))
     if not route.subresource:
@@ -119,7 +119,7 @@ def _verb(exchange: Exchange) -> str:
         if verb == "create" and (named or kind.namespaced != bool(route.namespace)):
             allowed = False
     if not allowed:
-        raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+        raise not_allowed()
     return verb
 
 
@@ -297,7 +297,7 @@ def _bad_options(api: Api, text: str) -> StatusError:
 def _delete_collection(api: Api, exchange: Exchange) -> Answer:
     target = exchange.target
     if target.kind.namespaced and not target.namespace:
-        raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
+        raise not_allowed()
     chosen = options.delete_options(exchange, _delete_body(api, exchange))
     listed = options.list_options(exchange)
     return Answer(200, api.delete_collection(exchange.actor, target, chosen, listed))

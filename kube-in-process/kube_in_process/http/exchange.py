@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kube_in_process.errors import (
     FieldError,
@@ -27,6 +27,7 @@ from kube_in_process.storage.requests import (
     WriteOptions,
 )
 from kube_in_process.verbs.reading import Target, match_errors
+from kube_in_process.webhook_calls import Replies
 
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
@@ -43,6 +44,8 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes | None
     warnings: list[str]
+    replies: Replies = field(default_factory=Replies)
+    """The answers of webhooks that came for this request."""
 
     @property
     def accept(self) -> str:
@@ -124,6 +127,7 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
         field_manager=query.get("fieldManager", ""),
         force=true(query.get("force")),
         warnings=exchange.warnings,
+        replies=exchange.replies,
     )
 
 
@@ -180,4 +184,5 @@ def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOpti
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
         dry_run=tuple(str(each) for each in dry_run),
         warnings=exchange.warnings,
+        replies=exchange.replies,
     )

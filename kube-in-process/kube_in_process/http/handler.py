@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from kube_in_process.auth.authn import AccessControl
-from kube_in_process.errors import StatusError, unknown_resource
+from kube_in_process.errors import StatusError, not_allowed, unknown_resource
 from kube_in_process.http import answers, dispatch
-from kube_in_process.http.documents.lookup import Documents, version_info
+from kube_in_process.http.documents.lookup import Documents, only_read, version_info
 from kube_in_process.http.exchange import Exchange
 from kube_in_process.http.metrics import METRICS_PATH, RequestMetrics, gates_of
-from kube_in_process.http.routing import Route, route
+from kube_in_process.http.protobuf import MEDIA_TYPE
+from kube_in_process.http.routing import Route, route, true
 from kube_in_process.http.tables.shapes import Tables
 from kube_in_process.kinds.authorization import Attributes
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.seams import HttpResponse, Query
 from kube_in_process.storage.requests import MASTERS, Actor, Fault, FaultPoint
 from kube_in_process.verbs.api import Api
+from kube_in_process.webhook_calls import CallsWanted
 
 ADMINISTRATOR = Actor("kubernetes-admin", (MASTERS, "system:authenticated"))
 FaultHook = Callable[[FaultPoint], Fault | None]
@@ -41,6 +45,8 @@ class Handler:
     fault: FaultHook | None = None
     actor: Actor = ADMINISTRATOR
     metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    audit_ids: Random = field(default_factory=lambda: Random("audit"))
+    """Numbers of its own, so that requests without effect change nothing of a run."""
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -54,9 +60,13 @@ class Handler:
         try:
             response = await self._serve(actor, request, found)
         except StatusError as error:
-            response = answers.refuse(error.worded_for(self.api.features.version))
+            response = answers.refuse(self._worded(error, request))
         if found is not None:
             self.metrics.note(request.method, found, response.status)
+        if _wants_pretty(request):
+            response = await answers.pretty(response)
+        audit_id = request.headers.get("audit-id") or _made_id(self.audit_ids.getrandbits(128))
+        response.headers = {"audit-id": audit_id, **_UNCACHED, **response.headers}
         return response
 
     def transport(self, actor: Actor) -> TransportAs:
@@ -74,8 +84,15 @@ class Handler:
         try:
             return await self._with_faults(exchange)
         except StatusError as error:
-            worded = error.worded_for(self.api.features.version)
-            return answers.refuse(worded, exchange.warnings)
+            return answers.refuse(self._worded(error, request), exchange.warnings)
+
+    def _worded(self, error: StatusError, request: Request) -> StatusError:
+        """An error with the text of the server's version. A client that asks for protobuf is not
+        told that it is available, as a real server would tell it."""
+        error.worded_for(self.api.features.version)
+        if error.code == 406 and MEDIA_TYPE in request.headers.get("accept", ""):
+            error.message = re.sub(rf", {re.escape(MEDIA_TYPE)}(;stream=watch)?", "", error.message)
+        return error
 
     def _document(self, actor: Actor, request: Request) -> HttpResponse:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))
@@ -85,10 +102,22 @@ class Handler:
                 self.api.store, version, gates_of(self.api.features)
             )
             return answers.whole(200, content_type, text, {})
-        document = self.documents.get(request.path, request.headers.get("accept", ""))
+        accept = request.headers.get("accept", "")
+        document = self.documents.get(request.path, request.query, accept)
         if document is None:
-            return self._not_found()
+            return self._missing(request.path)
+        if request.method != "GET" and only_read(request.path):
+            raise not_allowed()
         return answers.whole(document.status, document.content_type, document.body, {})
+
+    def _missing(self, path: str) -> HttpResponse:
+        """A router knows the paths below a served group, and answers for them with a Status."""
+        root, group = (*path.split("/")[1:3], "")[:2]
+        if "//" in path and (
+            root == "api" or (root == "apis" and group and group in self.api.kinds.groups())
+        ):
+            raise unknown_resource()
+        return self._not_found()
 
     def _unknown(self, found: Route) -> HttpResponse:
         """For an unknown group 'page not found'; for an unknown resource a Status."""
@@ -105,14 +134,14 @@ class Handler:
     async def _with_faults(self, exchange: Exchange) -> HttpResponse:
         fault = self.fault(_point(exchange)) if self.fault is not None else None
         if fault is None:
-            return dispatch.serve(self.api, self.views, exchange)
+            return await self._served(exchange)
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.status:
             raise _injected(fault)
         if fault.drop and not fault.after_write:
             raise ConnectionResetError("injected fault")
-        response = dispatch.serve(self.api, self.views, exchange)
+        response = await self._served(exchange)
         if fault.drop:
             raise ConnectionResetError("injected fault")
         if fault.hang:
@@ -120,6 +149,15 @@ class Handler:
         if fault.cut_after is not None:
             response.body = _cut(response.body, fault.cut_after)
         return response
+
+    async def _served(self, exchange: Exchange) -> HttpResponse:
+        """The answer to a request. One that needs webhooks is served again with their answers."""
+        while True:
+            try:
+                return dispatch.serve(self.api, self.views, exchange)
+            except CallsWanted as wanted:
+                exchange.warnings.clear()
+                await exchange.replies.fetch(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +181,24 @@ class TransportAs:
     ) -> HttpResponse:
         """Serve one request as that user, unless its headers carry credentials."""
         return await self.handler.send_as(self.actor, Request(method, path, query, headers, body))
+
+
+def _made_id(bits: int) -> str:
+    """A random UUID; for each request, so without the class of that name, which is slower."""
+    digits = f"{bits:032x}"
+    parts = digits[:8], digits[8:12], f"4{digits[13:16]}", f"a{digits[17:20]}", digits[20:]
+    return "-".join(parts)
+
+
+_UNCACHED = {"cache-control": "no-cache, private"}
+_BROWSERS = ("curl", "Wget", "Mozilla/5.0")
+
+
+def _wants_pretty(request: Request) -> bool:
+    """Whether people read the answer: as they say, or by the program that asks."""
+    if request.query and (asked := dict(request.query).get("pretty")):
+        return true(asked)
+    return request.headers.get("user-agent", "").startswith(_BROWSERS)
 
 
 def _managed(actor: Actor, headers: Mapping[str, str]) -> Actor:

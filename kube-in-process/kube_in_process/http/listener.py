@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any
 
-import structlog
 from aiohttp import web
 from multidict import CIMultiDict
 
 from kube_in_process.seams import Response, Transport
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 BODY_LIMIT_BYTES = 3 * 1024 * 1024
 """The largest request body that a real API server accepts."""
@@ -35,9 +35,23 @@ class ServerHandle:
         await self._runner.cleanup()
 
 
+@dataclass(frozen=True, slots=True)
+class Users:
+    """TLS, and the transport for the user of a client's certificate.
+
+    ``transport`` gets the certificate as ``ssl.SSLSocket.getpeercert`` returns it, and in DER.
+    """
+
+    context: SSLContext
+    transport: Callable[[Mapping[str, Any], bytes], Transport]
+
+
 @dataclass
 class _Adapter:
     transport: Transport
+    users: Users | None = None
+    known: dict[str, Transport] = field(default_factory=dict)
+    """The transports of users by the serial numbers of their certificates."""
     streams: set[asyncio.Task[Any]] = field(default_factory=set)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -52,8 +66,13 @@ class _Adapter:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read() if request.can_read_body else None
-        answer = await self.transport.send(
-            request.method, request.path, list(request.query.items()), _lower(request.headers), body
+        headers = _lower(request.headers)
+        transport = self._transport_of(request)
+        if transport is not self.transport:
+            # a server looks at the certificate first, and then at nothing else
+            headers.pop("authorization", None)
+        answer = await transport.send(
+            request.method, request.path, list(request.query.items()), headers, body
         )
         try:
             if "content-length" in answer.headers:
@@ -61,6 +80,19 @@ class _Adapter:
             return await self._stream(request, answer)
         finally:
             await answer.close()
+
+    def _transport_of(self, request: web.Request) -> Transport:
+        """The transport for the user of the connection's certificate, if it has one."""
+        if self.users is None or request.transport is None:
+            return self.transport
+        certificate = request.transport.get_extra_info("peercert")
+        if not certificate:
+            return self.transport
+        number = certificate["serialNumber"]
+        if number not in self.known:
+            encoded = request.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            self.known[number] = self.users.transport(certificate, encoded)
+        return self.known[number]
 
     async def _stream(self, request: web.Request, answer: Response) -> web.StreamResponse:
         """Send parts as they come. A watch goes on until one side ends it."""
@@ -115,10 +147,13 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    tls: SSLContext | None = None,
+    users: Users | None = None,
 ) -> ServerHandle:
-    """Listen on ``host``; port 0 means any free port. Raises OSError if that fails."""
-    adapter = _Adapter(transport)
+    """Listen on ``host``; port 0 means any free port. Raises OSError if that fails.
+
+    With ``users``, ``transport`` is for clients without a certificate.
+    """
+    adapter = _Adapter(transport, users)
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
     app.router.add_route("*", "/{path:.*}", adapter.handle)
     runner = web.AppRunner(
@@ -129,6 +164,7 @@ async def serve(
         shutdown_timeout=_ENDING_SECONDS,
     )
     await runner.setup()
+    tls = None if users is None else users.context
     site = web.TCPSite(runner, host, port, ssl_context=tls)
     try:
         await site.start()

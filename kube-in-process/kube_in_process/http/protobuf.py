@@ -1,8 +1,10 @@
-"""Decode request bodies in protobuf, which kubectl sends for many built-in kinds.
+"""Decode request bodies in protobuf, which Go's clients send for built-in kinds.
 
 Answers are always JSON, which these clients accept, too. ``protobuf_fields.txt`` has the numbers of
 the fields: a message per line, ``name=number:type``. Without a type it is str. ``[T]`` is a list,
 ``{T}`` a map with string keys, and ``<T>`` a message whose fields are in the JSON object around it.
+A body with a field that is not in the table is refused: no part of it is ever lost. Go sends zeros
+and empty strings, too: what decodes JSON drops those that Go leaves out.
 """
 
 from __future__ import annotations
@@ -21,21 +23,6 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PACKAGES = {"": "core", "meta.k8s.io": "meta"}
-
-_OMITTED_ZEROS = frozenset(
-    {
-        *("generation", "observedGeneration", "minReadySeconds", "paused", "readOnly"),
-        *("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "initialDelaySeconds"),
-        *(
-            "nodePort",
-            "hostPort",
-            "publishNotReadyAddresses",
-            "globalDefault",
-            "remainingItemCount",
-        ),
-    }
-)
-"""Fields whose zero JSON leaves out. The protobuf form always has them."""
 
 Json = Any
 Wire = int | bytes
@@ -57,7 +44,7 @@ def decode_body(data: bytes) -> dict[str, Json]:
     """Decode a body: the envelope with apiVersion and kind, and the object in it.
 
     Raises:
-        ProtobufError: the bytes make no sense, or the kind is not in the table.
+        ProtobufError: the bytes make no sense, or the kind or a field is not in the table.
     """
     if not data.startswith(_MAGIC):
         raise ProtobufError("the body does not begin as Kubernetes' protobuf does")
@@ -72,10 +59,10 @@ def decode_body(data: bytes) -> dict[str, Json]:
 
 
 def _message_name(version: str, kind: str) -> str:
-    group = version.rpartition("/")[0]
+    group, _, short = version.rpartition("/")
     package = _PACKAGES.get(group, group.partition(".")[0])
     name = "meta.DeleteOptions" if kind == "DeleteOptions" else f"{package}.{kind}"
-    if name not in _table():
+    if name not in _table() or (short != "v1" and kind != "DeleteOptions"):
         raise ProtobufError(f"{kind} of {version} is not understood in protobuf; send JSON")
     return name
 
@@ -105,7 +92,15 @@ def _message(name: str, data: bytes) -> dict[str, Json]:
         field = known.get(number)
         if field is not None:
             _put(found, field, value)
+        elif value not in _SAYS_NOTHING:
+            raise ProtobufError(
+                f"field {number} of {name} is not understood in protobuf; send JSON"
+            )
     return found
+
+
+_SAYS_NOTHING = (0, b"")
+"""Go sends each field that is no pointer, so also those that are not set."""
 
 
 def _put(found: dict[str, Json], field: Field, value: Wire) -> None:
@@ -120,13 +115,8 @@ def _put(found: dict[str, Json], field: Field, value: Wire) -> None:
     decoded = _value(field.type, value)
     if field.form == "list":
         found.setdefault(field.name, []).append(decoded)
-    elif decoded or not _omitted(field.name, decoded):
+    elif decoded is not None:
         found[field.name] = decoded
-
-
-def _omitted(name: str, value: Json) -> bool:
-    """Whether JSON leaves the value out. Go sends such empty strings and times in protobuf."""
-    return value in ("", None) or (name in _OMITTED_ZEROS and not value)
 
 
 def _value(kind: str, value: Wire) -> Json:
@@ -134,6 +124,9 @@ def _value(kind: str, value: Wire) -> Json:
     if scalar is not None:
         return scalar(value)
     message = _message(kind, _raw(value))
+    if kind in _METADATA:
+        unset = {"generation": 0}
+        return {key: each for key, each in message.items() if each not in ("", unset.get(key, ""))}
     return message.get("items", []) if kind.endswith(".ExtraValue") else message
 
 
@@ -181,6 +174,8 @@ def _double(value: Wire) -> float:
     return float(struct.unpack("<d", value)[0]) if isinstance(value, bytes) else float(value)
 
 
+_METADATA = ("meta.ObjectMeta", "meta.ManagedFieldsEntry")
+"""Messages whose zeros are dropped here, since metadata is decoded by rules of its own."""
 _SCALARS: dict[str, Callable[[Wire], Json]] = {
     "str": _text,
     "int": _integer,

@@ -46,18 +46,22 @@ def true(text: str | None) -> bool:
 
 def route(path: str, query: Mapping[str, str]) -> Route | None:
     """The resource request of a path; None if the path names no resource."""
-    parts = [part for part in path.split("/") if part]
+    parts = path.removeprefix("/").removesuffix("/").split("/")
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    if not version:
+        return None
     old_watch = rest[0] == "watch"
     rest = rest[1:] if old_watch else rest
     if not rest:
         return None
     namespace, rest = _namespaced(rest)
+    if not all(rest):
+        return None
     plural, name, subresource, *deeper = [*rest, "", "", ""][: max(len(rest), 3)]
     asked = true(query.get("watch")) and not name
     return Route(
@@ -73,6 +77,9 @@ def route(path: str, query: Mapping[str, str]) -> Route | None:
 
 
 def _namespaced(rest: list[str]) -> tuple[str, list[str]]:
+    if rest[:2] == ["namespaces", ""]:
+        # no name: all namespaces
+        return "", rest[2:] or [""]
     if rest[0] != "namespaces" or len(rest) < 3 or rest[2] in _OF_NAMESPACES:
         return "", rest
     return rest[1], rest[2:]

@@ -102,6 +102,10 @@ class Decoder:
         schema = self._schemas.find(group, version, name)
         return "" if schema is None else _type_problem(schema, body, Place(name, ""))
 
+    def model_problem(self, model: str, name: str, value: Json) -> str:
+        """The error text for the value of a struct that is no kind; ``name`` is its Go type."""
+        return _type_problem(self._schemas.model(model), value, Place(name, ""))
+
     def check(self, group: str, version: str, name: str, body: Object) -> list[str]:
         """Check a body that is not stored (a Binding, a Scale); ``name`` is its Kind.
 

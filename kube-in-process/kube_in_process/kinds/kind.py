@@ -18,7 +18,7 @@ class Kind:
     missing object. ``stored_in`` is the storage of another kind (group, plural). ``stored_as`` is
     the version of the stored form, if it is not the preferred one, and ``hashed_as`` the version
     in the storageVersionHash of discovery. ``custom`` is set for kinds of a
-    CustomResourceDefinition.
+    CustomResourceDefinition, and ``terminating`` when that is being deleted.
     """
 
     group: str
@@ -36,6 +36,7 @@ class Kind:
     create_on_update: bool = False
     stored_in: tuple[str, str] | None = None
     custom: bool = False
+    terminating: bool = False
     singular: str = ""
     list_kind: str = ""
     stored_as: str = ""

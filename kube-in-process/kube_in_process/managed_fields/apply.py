@@ -16,6 +16,7 @@ from kube_in_process.errors import (
     required,
 )
 from kube_in_process.kinds.kind import Kind
+from kube_in_process.managed_fields import last_applied
 from kube_in_process.managed_fields.comparing import (
     FieldsDifference,
     adds_unowned,
@@ -95,13 +96,17 @@ class Applier:
             give_up(schema or ANY, merged, own["fieldsV1"], owned)
         merged["metadata"].pop("managedFields", None)
         change = difference(schema, live, merged).without(reset)
-        _refuse_conflicts(request, others, change)
+        ours = request.manager == last_applied.MANAGER
+        allowed = last_applied.applied_before(schema, live) if ours else {}
+        _refuse_conflicts(request, others, change, allowed)
         if not change and old is not None:
             merged = {**live, "metadata": merged["metadata"]}
         kept = without(others, change)
         changed = bool(change) or adds_unowned(live, patch)
         entry = _entry(request, fields, own, changed=changed)
         merged["metadata"]["managedFields"] = in_order([*kept, entry])
+        if ours:
+            last_applied.bring_up_to_date(merged, patch)
         return merged
 
     def _entries(
@@ -248,7 +253,7 @@ def _remove_item(schema: Schema, values: list[Json], element: str, rest: Path) -
 
 
 def _refuse_conflicts(
-    request: ApplyRequest, others: Sequence[Entry], change: FieldsDifference
+    request: ApplyRequest, others: Sequence[Entry], change: FieldsDifference, allowed: Fields
 ) -> None:
     if request.force:
         return
@@ -256,7 +261,7 @@ def _refuse_conflicts(
         (_named(entry), shown(path))
         for entry in sorted(others, key=lambda entry: str(entry.get("manager", "")))
         for path in sorted(change.taken, key=_leaves_first)
-        if contains(entry.get("fieldsV1") or {}, path)
+        if contains(entry.get("fieldsV1") or {}, path) and not contains(allowed, path)
     ]
     if found:
         raise StatusError(409, "Conflict", _conflict_text(found), {"causes": _causes(found)})

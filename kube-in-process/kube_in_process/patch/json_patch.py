@@ -12,7 +12,11 @@ _REFUSED = "the server rejected our request due to an error in our request"
 
 
 class PatchError(Exception):
-    """A patch that cannot be applied to this object."""
+    """A patch that cannot be applied to this object. The text is that of the server's library."""
+
+
+class FailedTest(PatchError):
+    """A test in a patch failed."""
 
 
 def refused() -> StatusError:
@@ -92,6 +96,28 @@ def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
     if not isinstance(operation, dict):
         raise PatchError("the operation is no object")
     kind, path = operation.get("op"), operation.get("path")
+    try:
+        return _operated(document, operation, opened)
+    except _NoHolder:
+        shown = path if kind == "replace" else f'"{path}"'
+        text = f"{kind} operation does not apply: doc is missing path: {shown}: missing value"
+        raise PatchError(text) from None
+    except _NoField as error:
+        shown = path if kind == "remove" else str(error)
+        text = f"Unable to remove nonexistent key: {error}: missing value"
+        raise PatchError(f"error in {kind} for path: '{shown}': {text}") from None
+
+
+class _NoHolder(PatchError):
+    """There is nothing that could hold the last part of a path."""
+
+
+class _NoField(PatchError):
+    """A field to remove is not there; the text is its name."""
+
+
+def _operated(document: Any, operation: Object, opened: list[Object]) -> Any:
+    kind, path = operation.get("op"), operation.get("path")
     value = _copied(operation.get("value"))
     if kind == "replace" and path == "":
         return value
@@ -104,7 +130,7 @@ def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
             _remove(holder, key)
         kind = "add"
     if kind not in ("add", "remove", "replace"):
-        raise PatchError(f"unexpected kind: {kind}")
+        raise PatchError(f"Unexpected kind: {kind}")
     holder, key = _holder(document, path, opened)
     if kind == "remove":
         _remove(holder, key)
@@ -118,7 +144,7 @@ def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
 def _tested(document: Any, path: Any, operation: Object, opened: list[Object]) -> Any:
     found = document if path == "" else _get(*_holder(document, path, opened))
     if not _equal(found, operation.get("value")):
-        raise PatchError("testing value failed")
+        raise FailedTest(f"testing value {path} failed: test failed")
     return document
 
 
@@ -143,7 +169,7 @@ def _holder(document: Any, pointer: Any, opened: list[Object]) -> tuple[Any, str
     for part in parts[:-1]:
         value = _get(value, part)
         if not isinstance(value, (dict, list)):
-            raise PatchError(f"no path {pointer}")
+            raise _NoHolder(pointer)
         if isinstance(value, dict):
             opened.append(value)
     return value, parts[-1]
@@ -188,4 +214,4 @@ def _remove(holder: Any, key: str) -> None:
     elif key in holder:
         del holder[key]
     else:
-        raise PatchError(f"no field {key}")
+        raise _NoField(key)

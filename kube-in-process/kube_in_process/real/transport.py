@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from urllib.parse import urlencode
@@ -12,6 +11,7 @@ from yarl import URL
 
 from kube_in_process.seams import HttpResponse, Query, Response
 from kube_in_process.serving.kubeconfig import Access
+from kube_in_process.serving.tls import client_context
 
 _CONNECT_SECONDS = 10.0
 
@@ -27,7 +27,7 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> HttpTransport:
-        context = ssl.create_default_context(cadata=self._access.certificate or None)
+        context = client_context(self._access)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=context),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),

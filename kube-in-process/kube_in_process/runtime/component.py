@@ -8,25 +8,24 @@ virtual clock are always the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Generic, Protocol
 
-import structlog
-
 from kube_in_process.errors import StatusError
 from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.objects import Object
 from kube_in_process.options import ClusterOptions, Features, Timings
-from kube_in_process.runtime.local import ApiFor, ConnectionLost, FaultHook
+from kube_in_process.runtime.local import ApiFor, ConnectionLost, FaultHook, Waits
 from kube_in_process.runtime.views import Feed, Views
 from kube_in_process.runtime.workqueue import K, WorkQueue
 from kube_in_process.seams import Clock
 from kube_in_process.storage.requests import MASTERS, Actor
 from kube_in_process.verbs.api import Api
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 KCM = "kube-controller-manager"
 
@@ -121,21 +120,27 @@ class Component(Generic[K]):
 
     async def run(self) -> None:
         while True:
-            self._try(await self.queue.get())
+            key = await self.queue.get()
+            while (waits := self._try(key)) is not None:
+                await waits.answered
             await asyncio.sleep(0)
 
-    def _try(self, key: K) -> None:
+    def _try(self, key: K) -> Waits | None:
+        """Handle a key, and return what it waits for before it is tried again."""
         try:
             self.sync(key)
+        except Waits as waits:
+            return waits
         except (StatusError, ConnectionLost) as error:
-            log.debug("sync failed", component=self.name, key=key, error=str(error))
+            log.debug("%s: %s failed: %s", self.name, key, error)
             self.queue.retry(key)
         except Exception as error:
-            log.exception("component failed", component=self.name, key=key)
+            log.exception("%s: %s failed", self.name, key)
             self.context.failures.append(error)
             self.queue.retry(key)
         else:
             self.queue.forget(key)
+        return None
 
     def event(self, regarding: Object, kind: str, reason: str, message: str) -> None:
         """Record a Kubernetes Event; ``kind`` is Normal or Warning."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from kube_in_process.errors import NotFound, StatusError
@@ -19,27 +21,41 @@ from kube_in_process.storage.requests import (
 from kube_in_process.storage.store import Objects
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target, stored
+from kube_in_process.webhook_calls import CallsWanted, Replies
 
 T = TypeVar("T")
 FaultHook = Callable[[FaultPoint], Fault | None]
-_INTERNAL = WriteOptions(internal=True)
 
 
 class ConnectionLost(Exception):
     """An injected fault broke the connection. It is unknown whether the request was served."""
 
 
+class Waits(ConnectionLost):
+    """The request waits for webhooks. It was not served, and goes on when it is made again after
+    ``answered``."""
+
+    def __init__(self, answered: asyncio.Task[None]) -> None:
+        super().__init__("webhooks are asked")
+        self.answered = answered
+
+
 class ApiFor:
     """The verbs for one user. A plural that two groups share is given as ``plural.group``.
 
     ``fault`` is called before every request. A delay or a hang counts as a connection that is lost
-    after the request was served.
+    after the request was served. ``webhooks``: whether they are called. A request waits for them
+    then (``Waits``).
     """
 
-    def __init__(self, api: Api, actor: Actor, fault: FaultHook | None = None) -> None:
+    def __init__(
+        self, api: Api, actor: Actor, fault: FaultHook | None = None, *, webhooks: bool = True
+    ) -> None:
         self.api = api
         self.actor = actor
         self._fault = fault
+        self._replies = Replies(none_asked=not webhooks)
+        self._options = WriteOptions(internal=True, replies=self._replies)
 
     def get(self, plural: str, ns: str, name: str) -> Object:
         """Raises StatusError 404."""
@@ -71,7 +87,7 @@ class ApiFor:
         space, name = ns or meta.get("namespace", ""), meta.get("name", "")
         target = Target(self.api.kinds.named(plural), space, name)
         return self._call(
-            "create", target, lambda: self.api.create(self.actor, target, obj, _INTERNAL)
+            "create", target, lambda: self.api.create(self.actor, target, obj, self._options)
         )
 
     def update(self, plural: str, obj: Object, subresource: str = "") -> Object:
@@ -79,7 +95,7 @@ class ApiFor:
         ns, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         target = Target(self.api.kinds.named(plural), ns, name, subresource)
         return self._call(
-            "update", target, lambda: self.api.update(self.actor, target, obj, _INTERNAL)
+            "update", target, lambda: self.api.update(self.actor, target, obj, self._options)
         )
 
     def patch(
@@ -91,17 +107,20 @@ class ApiFor:
         subresource: str = "",
         kind: str = "merge",
     ) -> Object:
-        """``kind`` is merge, strategic, json or apply."""
+        """``kind`` is merge, strategic, json or apply. An apply takes fields from others."""
         target = Target(self.api.kinds.named(plural), ns, name, subresource)
+        manager = self.actor.manager if kind == "apply" else ""
+        options = replace(self._options, field_manager=manager, force=kind == "apply")
         return self._call(
-            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, _INTERNAL)
+            "patch", target, lambda: self.api.patch(self.actor, target, kind, patch, options)
         )
 
     def delete(
         self, plural: str, ns: str, name: str, options: DeleteOptions | None = None
     ) -> Object:
         target = Target(self.api.kinds.named(plural), ns, name)
-        return self._call("delete", target, lambda: self.api.delete(self.actor, target, options))
+        asked = replace(options or DeleteOptions(), replies=self._replies)
+        return self._call("delete", target, lambda: self.api.delete(self.actor, target, asked))
 
     def bind(self, ns: str, pod: str, node: str, uid: str = "") -> Object:
         """POST pods/NAME/binding."""
@@ -112,21 +131,43 @@ class ApiFor:
         }
         target = Target(self.api.kinds.named("pods"), ns, pod, "binding")
         return self._call(
-            "create", target, lambda: self.api.post(self.actor, target, body, _INTERNAL)
+            "create", target, lambda: self.api.post(self.actor, target, body, self._options)
         )
+
+    def token(self, ns: str, account: str, seconds: int) -> str:
+        """POST serviceaccounts/NAME/token: a new token of a ServiceAccount."""
+        target = Target(self.api.kinds.named("serviceaccounts"), ns, account, "token")
+        body = {"spec": {"audiences": [], "expirationSeconds": seconds}}
+        answer = self._call(
+            "create", target, lambda: self.api.post(self.actor, target, body, self._options)
+        )
+        return str(answer["status"]["token"])
 
     def _call(self, verb: str, target: Target, serve: Callable[[], T]) -> T:
         fault = None if self._fault is None else self._fault(self._point(verb, target))
         if fault is None:
-            return serve()
+            return self._served(serve)
         if fault.status:
             headers = {} if fault.retry_after is None else {"retry-after": str(fault.retry_after)}
             raise StatusError(fault.status, fault.reason, fault.message, None, headers)
         if fault.drop and not fault.after_write:
             raise ConnectionLost(verb)
-        answer = serve()
+        answer = self._served(serve)
         if fault.drop or fault.hang:
             raise ConnectionLost(verb)
+        return answer
+
+    def _served(self, serve: Callable[[], T]) -> T:
+        """Serve a request. One that needs webhooks fails until they have answered."""
+        self._options.warnings.clear()
+        try:
+            answer = serve()
+        except CallsWanted as wanted:
+            raise Waits(asyncio.create_task(self._replies.fetch(wanted))) from None
+        except StatusError:
+            self._replies.forget()
+            raise
+        self._replies.forget()
         return answer
 
     def _point(self, verb: str, target: Target) -> FaultPoint:

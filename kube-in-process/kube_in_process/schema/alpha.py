@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kube_in_process.schema.models import Fields
 from kube_in_process.text.data import table
-
-Fields = dict[str, tuple[str, str]]
-"""JSON name -> (type as in the client's ``openapi_types``, description)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
-"""Schemas of the built-in kinds, from the models of the ``kubernetes`` package.
+"""Schemas of the built-in kinds, from the models of the official client.
 
-A model's module is imported on demand. ``alpha`` has fields of features that no released API server
-has.
+``alpha`` has fields of features that no released API server has.
 """
 
 from __future__ import annotations
@@ -9,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
 
 from kube_in_process.schema import alpha
 from kube_in_process.schema.facts import FACTS, ListRule
+from kube_in_process.schema.models import Model, model_names, recorded_model
+from kube_in_process.schema.texts import TOLD, server_text
 from kube_in_process.schema.tree import ANY, Schema
 
 _SCALARS = {
@@ -26,8 +26,6 @@ _SCALARS = {
 }
 _INTEGERS = {"int32", "int64"}
 _GENERIC = re.compile(r"^(List|Dict)\[(?:str, )?(.+)\]$")
-
-Model = Any
 
 
 class BuiltinSchemas:
@@ -64,29 +62,22 @@ class BuiltinSchemas:
         return self._models[name]
 
     def _build(self, name: str) -> Schema:
-        model = getattr(_models(), name)
+        model = recorded_model(name)
+        text = TOLD.texts.get(name, server_text(model.description))
         return Schema(
             type="object",
             definition=name,
-            description=(model.__doc__ or "").split("Attributes:")[0].strip(),
+            definition_text=text,
+            description=text,
             atomic=name in FACTS.atomic_objects,
-            required=tuple(
-                field
-                for field, info in _infos(model).items()
-                if info.is_required() or f"{name}.{field}" in FACTS.required
-            ),
+            required=_required(name, model),
             load=lambda: self._properties(name, model),
         )
 
     def _properties(self, name: str, model: Model) -> Mapping[str, Schema]:
-        infos = _infos(model)
         found = {
-            json_name: self._field(
-                f"{name}.{json_name}",
-                model.openapi_types[attribute],
-                infos[json_name].description or "",
-            )
-            for attribute, json_name in model.attribute_map.items()
+            json_name: self._field(f"{name}.{json_name}", type_name, text)
+            for json_name, (type_name, text) in model.fields.items()
         }
         if self._reserved_for:
             for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
@@ -99,6 +90,7 @@ class BuiltinSchemas:
         return Schema(
             type="object",
             definition=definition.name,
+            definition_text=definition.description,
             description=definition.description,
             required=definition.required,
             load=lambda: {
@@ -108,6 +100,10 @@ class BuiltinSchemas:
         )
 
     def _field(self, place: str, type_name: str, text: str = "") -> Schema:
+        return self._typed(place, type_name, TOLD.texts.get(place, server_text(text)))
+
+    def _typed(self, place: str, type_name: str, text: str = "") -> Schema:
+        """A field, or an item of a field, which has no text of its own."""
         if type_name in alpha.DEFINITIONS:
             return self._added_model(alpha.DEFINITIONS[type_name])
         generic = _GENERIC.match(type_name)
@@ -124,7 +120,7 @@ class BuiltinSchemas:
         if shape == "Dict" and quantities:
             items = Schema(format="quantity")
         else:
-            items = self._field(place, item)
+            items = self._typed(place, item)
         if shape == "Dict":
             return Schema(
                 type="map",
@@ -149,7 +145,8 @@ class BuiltinSchemas:
         return Schema(
             type="object",
             definition=target.definition,
-            description=text or target.description,
+            definition_text=target.definition_text,
+            description=text if place in TOLD.texts else text or target.description,
             atomic=target.atomic,
             required=target.required,
             patch_strategy="retainKeys" if place in FACTS.keep_keys_fields else "",
@@ -163,9 +160,12 @@ def builtin_schemas(reserved_for: bool = False, added_field: str = "") -> Builti
     return BuiltinSchemas(reserved_for, added_field)
 
 
-def _infos(model: Model) -> dict[str, Any]:
-    """Pydantic's field infos by JSON name, which differs for Python keywords."""
-    return {info.serialization_alias or name: info for name, info in model.model_fields.items()}
+def _required(name: str, model: Model) -> tuple[str, ...]:
+    required = TOLD.required.get(name)
+    if required is None:
+        required = tuple(field for field in model.fields if field in model.required)
+    added = (field for field in model.fields if f"{name}.{field}" in FACTS.required)
+    return tuple(dict.fromkeys((*required, *added)))
 
 
 def model_name(group: str, version: str, kind: str) -> str:
@@ -173,16 +173,9 @@ def model_name(group: str, version: str, kind: str) -> str:
     prefix = version[:1].upper() + version[1:]
     family = (group.split(".")[0] or "core").capitalize()
     for name in (f"{family}{prefix}{kind}", f"{prefix}{kind}"):
-        if name in _models().__all__:
+        if name in model_names():
             return name
     return ""
-
-
-@lru_cache(maxsize=1)
-def _models() -> Model:
-    import kubernetes.client.models as models
-
-    return models
 
 
 def _list_rule(place: str, items: Schema) -> ListRule:
@@ -202,7 +195,8 @@ def _scalar(place: str, type_name: str, text: str) -> Schema:
         return Schema(format="quantity", description=text)
     if form in _INTEGERS and {place, place.rsplit(".", 1)[-1]} & FACTS.int64:
         form = "int64"
-    return Schema(type=kind, format=form, description=text)
+    enum = TOLD.enums.get(place, ())
+    return Schema(type=kind, format=form, description=text, enum=enum)
 
 
 def _untyped(place: str, text: str) -> Schema:

@@ -30,6 +30,8 @@ class Schema:
     format: str = ""
     definition: str = ""
     """The name of an object's model."""
+    definition_text: str = ""
+    """The description of that model; ``description`` is that of the field."""
     items: Schema | None = None
     list_type: str = "atomic"
     list_keys: tuple[str, ...] = ()
@@ -39,6 +41,8 @@ class Schema:
     required: tuple[str, ...] = ()
     keeps_unknown: bool = False
     default: Json = None
+    enum: tuple[str, ...] = ()
+    """The values of a string, for documents: validation has its own lists."""
     load: Callable[[], Mapping[str, Schema]] = field(default=dict, repr=False)
 
     @cached_property

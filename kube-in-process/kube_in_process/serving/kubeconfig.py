@@ -7,7 +7,7 @@ import contextlib
 import errno
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -17,20 +17,29 @@ NAME = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The access to a server. ``token`` and ``certificate`` (PEM) may be empty."""
+    """The access to a server. All but the URL may be empty.
+
+    Attributes:
+        certificate: the authority that the server's certificate is of, in PEM.
+        client_certificate, client_key: what the client shows of itself, in PEM.
+    """
 
     url: str
-    token: str = ""
+    token: str = field(default="", repr=False)
     certificate: str = ""
+    client_certificate: str = ""
+    client_key: str = field(default="", repr=False)
 
 
 def kubeconfig(access: Access) -> str:
     """The text of a kubeconfig with one cluster, one user and one context."""
     cluster = {"server": access.url}
     if access.certificate:
-        encoded = base64.b64encode(access.certificate.encode()).decode()
-        cluster["certificate-authority-data"] = encoded
+        cluster["certificate-authority-data"] = _encoded(access.certificate)
     user = {"token": access.token} if access.token else {}
+    if access.client_certificate:
+        user["client-certificate-data"] = _encoded(access.client_certificate)
+        user["client-key-data"] = _encoded(access.client_key)
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -48,8 +57,21 @@ def read_kubeconfig(path: Path) -> Access:
     """The access that ``write_kubeconfig`` wrote."""
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
-    certificate = base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
-    return Access(cluster["server"], user.get("token", ""), certificate)
+    return Access(
+        cluster["server"],
+        user.get("token", ""),
+        _decoded(cluster.get("certificate-authority-data", "")),
+        _decoded(user.get("client-certificate-data", "")),
+        _decoded(user.get("client-key-data", "")),
+    )
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode()
 
 
 def write_kubeconfig(path: Path, access: Access) -> None:

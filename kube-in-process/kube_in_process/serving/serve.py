@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from ssl import SSLContext
 
-from kube_in_process.auth.authn import ANONYMOUS
+from kube_in_process.auth.authn import ANONYMOUS, all_groups
 from kube_in_process.cluster import Cluster
-from kube_in_process.http.handler import ADMINISTRATOR
-from kube_in_process.http.listener import ServerHandle, serve
+from kube_in_process.http.listener import ServerHandle, Users, serve
 from kube_in_process.options import Authorization, ClusterOptions
 from kube_in_process.seams import Clock, Transport
 from kube_in_process.serving import context
 from kube_in_process.serving.kubeconfig import NAME, Access
-from kube_in_process.serving.tls import loopback_identity
+from kube_in_process.serving.tls import loopback_identity, user_of
+from kube_in_process.storage.requests import Actor
 
 HISTORY_LIMIT = 20_000
 """The number of revisions that a served cluster keeps, so that it can run for days."""
@@ -81,21 +80,42 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
     return stopped
 
 
+def secured(options: ClusterOptions) -> ClusterOptions:
+    """The options of a cluster that others reach: under RBAC, unless they say otherwise."""
+    if options.authorization is not None:
+        return options
+    return replace(options, authorization=Authorization.RBAC)
+
+
 async def listen(cluster: Cluster, port: int) -> tuple[ServerHandle, Access]:
-    """The server and the access to it: with RBAC by TLS and an administrator's token."""
-    guard = cluster.handler.guard
-    if cluster.options.authorization is Authorization.ALWAYS_ALLOW:
-        server = await _serve(cluster.handler, port, None)
+    """The server, and the administrator's access to it: under RBAC by TLS, with a certificate."""
+    if cluster.options.authorization is not Authorization.RBAC:
+        server = await _serve(cluster.handler, port)
         return server, Access(server.url)
     identity = loopback_identity()
-    server = await _serve(cluster.handler.transport(ANONYMOUS), port, identity.context)
-    token = guard.tokens.add_static(ADMINISTRATOR)
-    return server, Access(server.url, token, identity.certificate)
+    users = Users(
+        identity.context,
+        lambda certificate, encoded: cluster.handler.transport(user_of(certificate, encoded)),
+    )
+    server = await _serve(cluster.handler.transport(ANONYMOUS), port, users)
+    return server, Access(
+        server.url,
+        certificate=identity.authority,
+        client_certificate=identity.certificate,
+        client_key=identity.key,
+    )
 
 
-async def _serve(transport: Transport, port: int, tls: SSLContext | None) -> ServerHandle:
+def access_for(cluster: Cluster, access: Access, user: str, groups: Sequence[str]) -> Access:
+    """The access of another user, by a token that is valid while the cluster runs."""
+    actor = Actor(user, tuple(all_groups(user, groups)))
+    token = cluster.handler.guard.tokens.add_static(actor)
+    return Access(access.url, token, access.certificate)
+
+
+async def _serve(transport: Transport, port: int, users: Users | None = None) -> ServerHandle:
     try:
-        return await serve(transport, port=port, tls=tls)
+        return await serve(transport, port=port, users=users)
     except OSError as error:
         why = error.strerror or str(error)
         raise CannotListen(f"cannot listen on 127.0.0.1:{port}: {why}") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kube_in_process.webhook_calls import Replies
+
 MASTERS = "system:masters"
 
 
@@ -51,7 +53,8 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The options of a write. ``warnings`` collects texts of Warning headers. ``repeated`` has
-    fields that the body has twice. The write sets ``outcome``.
+    fields that the body has twice. The write sets ``outcome``. ``admission``: policies and webhooks
+    are asked, whose answers are in ``replies``.
 
     ``internal`` marks a component of the cluster itself: its bodies are taken as they are, and its
     permissions are not checked.
@@ -65,6 +68,8 @@ class WriteOptions:
     warnings: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     outcome: Outcome = field(default_factory=Outcome)
+    admission: bool = True
+    replies: Replies = field(default_factory=Replies)
 
     @property
     def created(self) -> bool:
@@ -83,6 +88,7 @@ class DeleteOptions:
     dry_run: tuple[str, ...] = ()
     internal: bool = False
     warnings: list[str] = field(default_factory=list)
+    replies: Replies = field(default_factory=Replies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 def _requirement(tokens: _Tokens) -> Requirement:
     first = tokens.take()
     if first == "!":
+        if tokens.peek() == "!":
+            raise SelectorError(f"{_UNABLE}found '!', expected: identifier")
         return Requirement(_key(tokens.take()), "absent")
     key = _key(first)
     operator = tokens.peek()

@@ -225,14 +225,17 @@ class Store:
 
     def put(self, address: Address, obj: Object, author: Author) -> Object:
         """Write an object under the next revision, and return it with that version."""
+        obj["metadata"]["resourceVersion"] = str(self.revision + 1)
+        self.put_bytes(address, encode(obj), author)
+        return obj
+
+    def put_bytes(self, address: Address, data: bytes, author: Author) -> None:
+        """Write an encoded object, whose version is already the next revision."""
         table = self._table(address.group, address.plural)
         previous = table.data.get(address.key)
-        obj["metadata"]["resourceVersion"] = str(self.revision + 1)
-        data = encode(obj)
         table.put(address.key, data)
         change = "ADDED" if previous is None else "MODIFIED"
         self._commit(table, self._revision(change, address, author, data, previous))
-        return obj
 
     def delete(self, address: Address, author: Author, final: Object | None = None) -> Object:
         """Remove an object. ``final`` is its last state if that differs from the stored one."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from kube_in_process.text.cel_functions import MORE_FUNCTIONS
 from kube_in_process.text.quantity import number
 
 Json = Any
@@ -21,11 +22,15 @@ class EvaluationError(Exception):
 class Expression:
     """A compiled expression.
 
+    ``functions`` are more functions, by name.
+
     Raises:
         ValueError: the source is not CEL; the text is the parser's, as the server shows it.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(
+        self, source: str, functions: Mapping[str, Callable[..., Json]] | None = None
+    ) -> None:
         # imported here: the library takes 0.2 s, and few clusters see an expression
         import cel
 
@@ -36,7 +41,7 @@ class Expression:
         except ValueError as error:
             _, _, text = str(error).partition("': ERROR: ")
             raise ValueError("ERROR: " + text.replace("\n| ", "\n | ")) from error
-        self._context = cel.Context(functions=_FUNCTIONS)
+        self._context = cel.Context(functions={**_FUNCTIONS, **(functions or {})})
 
     def __call__(self, names: Mapping[str, Json]) -> Json:
         """The value with these variables. Datetimes and timedeltas are times and durations.
@@ -85,6 +90,21 @@ def _find(text: str, pattern: str) -> str:
     return match[0] if match else ""
 
 
+def served_functions() -> frozenset[str]:
+    """The functions and macros that every expression can use."""
+    return _BUILTIN | _FUNCTIONS.keys()
+
+
+_BUILTIN = frozenset(
+    (
+        *("has", "all", "exists", "exists_one", "map", "filter", "size", "contains", "matches"),
+        *("startsWith", "endsWith", "int", "uint", "double", "bytes", "type", "dyn"),
+        *("duration", "timestamp", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+        *("getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
+    )
+)
+
+
 _FUNCTIONS: dict[str, Callable[..., Json]] = {
     "lowerAscii": str.lower,
     "upperAscii": str.upper,
@@ -102,5 +122,6 @@ _FUNCTIONS: dict[str, Callable[..., Json]] = {
     "quantity": quantity,
     "compareTo": lambda one, other: (one > other) - (one < other),
     "semver": lambda text: text,
+    **MORE_FUNCTIONS,
 }
 """Functions by name. The receiver of a method call is the first argument."""

@@ -9,7 +9,7 @@ from kube_in_process.text.cel import compiled
 _NAMES = re.compile(
     r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<name>(?<![\w.])[A-Za-z_]\w*)(?P<call>\s*\()?"
 )
-_CONSTANTS = frozenset(("device", "false", "in", "null", "true"))
+_CONSTANTS = frozenset(("false", "in", "null", "true"))
 _TYPES = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"))
 _MACROS = re.compile(r"\.(all|exists|exists_one|filter|map|bind|transform\w*)\s*\(|\bcel\.")
 """Macros declare names of their own."""
@@ -23,17 +23,17 @@ def syntax_error(source: str) -> str | None:
         return f"compilation failed: {error}"
     if source.strip().isdigit():
         return "must evaluate to bool or the unknown type, not int"
-    return _undeclared(source)
+    return undeclared(source, frozenset(("device",)))
 
 
-def _undeclared(source: str) -> str | None:
-    """The error text of a checker for unknown names; None if there are none."""
+def undeclared(source: str, names: frozenset[str]) -> str | None:
+    """The error text of a checker for other names than these; None if there are none."""
     if _MACROS.search(source):
         return None
     errors: list[str] = []
     for found in _NAMES.finditer(source):
         name = found.group("name")
-        if name and not found.group("call") and name not in _CONSTANTS | _TYPES:
+        if name and not found.group("call") and name not in _CONSTANTS | _TYPES | names:
             column = found.start("name")
             where = f"<input>:1:{column + 1}: undeclared reference to '{name}' (in container '')"
             marked = f" | {source}\n | {'.' * column}^"

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 _MAX_DEPTH = 100
@@ -15,6 +17,11 @@ _MAX_DEPTH = 100
 _LONG = re.compile(rb"\d{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udfff]")
+
+
+def indented(data: bytes) -> bytes:
+    """JSON for people, as a server writes it for ``?pretty=true``."""
+    return msgspec.json.format(data.rstrip(b"\n"), indent=2)
 
 
 def parse(body: bytes, pairs: Pairs = dict) -> Any:

@@ -12,7 +12,9 @@ _NANO = Decimal("1e-9")
 
 
 def canonical(value: object) -> str:
-    """The canonical text of a valid quantity, with at most nine decimal places."""
+    """The canonical text of a valid quantity, with at most nine decimal places; null is 0."""
+    if value is None:
+        return "0"
     with localcontext() as context:
         context.prec = 60
         return _canonical(str(value))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from kube_in_process.errors import StatusError
+from kube_in_process.errors import not_allowed
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.seams import Clock
@@ -19,7 +19,7 @@ from kube_in_process.storage.requests import (
     WriteOptions,
 )
 from kube_in_process.storage.store import Store
-from kube_in_process.verbs import binding, deleting, patching, writing
+from kube_in_process.verbs import admitting, binding, deleting, patching, writing
 from kube_in_process.verbs.reading import (
     Target,
     check_reachable,
@@ -92,7 +92,7 @@ class Api(ServerState):
             unknown = self.decoder.check(kind.group, target.version_or_default, kind.kind, obj)
             if write.options.field_validation != "Ignore":
                 write.options.warnings.extend(unknown)
-            return virtual(write, obj)
+            return virtual(write, admitting.admitted_body(write, obj))
         return self.outward(kind, target.version, writing.create(write, obj))
 
     def post(
@@ -102,8 +102,9 @@ class Api(ServerState):
         kind = target.kind
         handler = self.posts.get((kind.group, kind.plural, target.subresource))
         if handler is None:
-            raise StatusError(405, "MethodNotAllowed", _NOT_ALLOWED, {})
-        return handler(self._write(actor, target, "create", options), body)
+            raise not_allowed()
+        write = self._write(actor, target, "create", options)
+        return handler(write, admitting.admitted_body(write, body))
 
     def update(
         self, actor: Actor, target: Target, obj: Object, options: WriteOptions | None = None
@@ -147,6 +148,3 @@ class Api(ServerState):
         self, actor: Actor, target: Target, verb: str, options: WriteOptions | None
     ) -> Write:
         return Write(self, actor, target, verb, options or WriteOptions())
-
-
-_NOT_ALLOWED = "the server does not allow this method on the requested resource"

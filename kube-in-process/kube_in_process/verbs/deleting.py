@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from kube_in_process import errors
-from kube_in_process.errors import Subject
+from kube_in_process.errors import StatusError, Subject
 from kube_in_process.kinds import metadata
 from kube_in_process.kinds.strategy import Strategy
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor, DeleteOptions, ListOptions
 from kube_in_process.storage.store import Author, decode, encode
+from kube_in_process.verbs import admitting
 from kube_in_process.verbs.reading import Target, list_objects, stored
 from kube_in_process.verbs.state import ServerState
 
@@ -28,6 +29,11 @@ class Removal:
     actor: Actor
     target: Target
     options: DeleteOptions
+    admission: bool = True
+    """Whether policies and webhooks are asked. They are not about a deletion that the server makes
+    for another request."""
+    named: bool = True
+    """Whether the request names the object, and not a collection."""
 
     @property
     def strategy(self) -> Strategy:
@@ -75,6 +81,8 @@ def delete(removal: Removal) -> Removed:
     before = decode(encode(obj))
     meta = obj["metadata"]
     grace = removal.strategy.grace_period(obj, removal.options)
+    if removal.admission and not _waits(obj, removal.options):
+        _ask(removal, obj)
     _set_finalizers(removal, meta)
     if removal.strategy.pending(obj) or grace > 0:
         return Removed(_mark(removal, before, obj, grace), False)
@@ -85,6 +93,27 @@ def delete(removal: Removal) -> Removed:
     if removal.options.dry_run:
         return Removed(before, True)
     return Removed(removal.state.store.delete(removal.target.address, removal.author), True)
+
+
+def _waits(obj: Object, options: DeleteOptions) -> bool:
+    """Whether the object is being deleted already, and no sooner by this request."""
+    meta = obj["metadata"]
+    left = meta.get("deletionGracePeriodSeconds")
+    asked = options.grace_period_seconds
+    return bool(meta.get("deletionTimestamp")) and (
+        left is not None and (asked is None or asked >= left)
+    )
+
+
+def _ask(removal: Removal, obj: Object) -> None:
+    """Ask admission. The options have the grace period that a kind such as pods gets."""
+    options, target = removal.options, removal.target
+    if removal.strategy.marks_before_removal:
+        grace = removal.strategy.grace_period(obj, options)
+        options = replace(options, grace_period_seconds=grace)
+    admitting.check_deletion(
+        removal.state, removal.actor, target, options, obj, named=removal.named
+    )
 
 
 def _check_preconditions(removal: Removal, obj: Object) -> None:
@@ -196,9 +225,29 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
     check_options(removal.options)
     body = list_objects(removal.state, removal.target, options)
     _warn(removal)
-    quiet = replace(removal, options=replace(removal.options, warnings=[]))
-    for item in body["items"]:
-        meta = item["metadata"]
-        target = replace(quiet.target, name=meta["name"], namespace=meta.get("namespace", ""))
-        delete(replace(quiet, target=target))
+    silent = replace(removal.options, warnings=[])
+    quiet = replace(removal, options=silent, named=False, admission=False)
+    refused: list[StatusError] = []
+    for each in _admitted(replace(quiet, admission=True), body["items"], refused):
+        delete(replace(quiet, target=each))
+    if refused:
+        raise refused[0]
     return body
+
+
+def _admitted(removal: Removal, items: list[Object], refused: list[StatusError]) -> list[Target]:
+    """The objects that may be deleted. All are asked about before the first is deleted, as a
+    request that waits for webhooks begins once more."""
+    found: list[Target] = []
+    for item in items:
+        meta = item["metadata"]
+        target = replace(removal.target, name=meta["name"], namespace=meta.get("namespace", ""))
+        try:
+            obj = stored(removal.state, target)
+            if not _waits(obj, removal.options):
+                _ask(replace(removal, target=target), obj)
+        except StatusError as error:
+            refused.append(error)
+        else:
+            found.append(target)
+    return found

@@ -18,6 +18,8 @@ from kube_in_process.verbs.reading import Target, stored
 from kube_in_process.verbs.writing import Write
 
 _SERVER = Actor("system:apiserver", ("system:masters",), "kube-apiserver")
+_UNASKED = WriteOptions(internal=True, admission=False)
+"""What the server writes for an eviction is no request of its own."""
 _ENDED = ("Succeeded", "Failed", "Pending")
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _TWO_BUDGETS = (
@@ -48,7 +50,7 @@ def evict(write: Write, eviction: Object) -> Object:
     if not options.dry_run:
         _mark_disrupted(write, pod)
     main = replace(target, subresource="")
-    delete(Removal(write.state, write.actor, main, options))
+    delete(Removal(write.state, write.actor, main, options, admission=False))
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -139,9 +141,7 @@ def _charge(write: Write, budget: Object, pod: Object, *, dry_run: bool) -> None
         _disallow(status, meta.get("generation", 0), moment)
     kind = write.state.kinds.named("poddisruptionbudgets")
     target = Target(kind, meta["namespace"], name, "status")
-    writing.update(
-        Write(write.state, _SERVER, target, "update", WriteOptions(internal=True)), budget
-    )
+    writing.update(Write(write.state, _SERVER, target, "update", _UNASKED), budget)
 
 
 def _insufficient(name: str, status: Object) -> str:
@@ -195,5 +195,5 @@ def _mark_disrupted(write: Write, pod: Object) -> None:
     }
     patch = {"status": {"conditions": [*others, condition]}}
     target = replace(write.target, subresource="status", version="")
-    marked = Write(write.state, _SERVER, target, "patch", WriteOptions(internal=True))
+    marked = Write(write.state, _SERVER, target, "patch", _UNASKED)
     patching.patch(marked, "merge", patch)

@@ -82,10 +82,9 @@ def inward(write: Write, body: Object) -> Object:
     if not options.internal:
         options.warnings.extend(metadata.drop_repeated_owners(obj["metadata"], write.verb))
     obj = write.strategy.inward(obj, target.kind, target.version)
-    obj["kind"] = target.kind.kind
-    obj["apiVersion"] = target.kind.api_version()
     metadata.tidy(obj["metadata"])
-    return obj
+    head = {"kind": target.kind.kind, "apiVersion": target.kind.api_version()}
+    return {**head, "metadata": obj["metadata"], **obj, **head}
 
 
 def _texts(meta: Object) -> None:

@@ -12,7 +12,7 @@ from kube_in_process.objects import Object
 from kube_in_process.storage.store import decode, encode
 from kube_in_process.text import jsonpath
 from kube_in_process.text.label_text import selector_text
-from kube_in_process.verbs import writing
+from kube_in_process.verbs import admitting, writing
 from kube_in_process.verbs.incoming import check_name
 from kube_in_process.verbs.reading import Target, stored
 from kube_in_process.verbs.state import ServerState
@@ -40,6 +40,11 @@ def put_scale(write: Write, scale: Object) -> Object:
     old = stored(write.state, write.target)
     if not write.target.kind.custom:
         _check(write, meta, old, replicas)
+    before = _scale_of(paths, old)
+    before["spec"] = {"replicas": _number(paths.spec, old)}
+    asked = {**before, "spec": {"replicas": replicas}}
+    scale = admitting.admitted_body(write, asked, before)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
     new = decode(encode(old))
     new["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
     jsonpath.put(paths.spec, new, replicas)
@@ -95,7 +100,9 @@ def _scale_of(paths: ScalePaths, obj: Object) -> Object:
 
 def _selector(paths: ScalePaths, obj: Object) -> Any:
     if paths is _WORKLOADS:
-        return selector_text(obj["spec"].get("selector") or {})
+        selector = obj["spec"].get("selector") or {}
+        plain = obj["kind"] == "ReplicationController"
+        return selector_text({"matchLabels": selector} if plain else selector)
     found = jsonpath.find(paths.selector, obj) if paths.selector else []
     return found[0] if found else None
 

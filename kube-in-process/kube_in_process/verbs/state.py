@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from kube_in_process.admission.chain import AdmissionChain
 from kube_in_process.kinds.authorization import AlwaysAllow, Authorizer
 from kube_in_process.kinds.builtin import builtin_kinds
 from kube_in_process.kinds.decoding import Decoder
@@ -36,6 +37,7 @@ class ServerState:
         self.managed_fields = ManagedFields(self.schemas)
         self.applier = Applier(self.schemas)
         self.authorizer: Authorizer = AlwaysAllow()
+        self.admission = AdmissionChain(self)
         self.completed: set[str] = set()
         """UIDs of objects that the next write changes even if it sends no change: they were shown
         with more than was stored, or scaled (``has_two_orders``)."""

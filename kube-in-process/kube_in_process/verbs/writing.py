@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from kube_in_process import errors
+from kube_in_process.admission.service_accounts import give_account
 from kube_in_process.kinds import metadata
 from kube_in_process.managed_fields.apply import ApplyRequest
 from kube_in_process.managed_fields.managers import FieldWrite, has_two_orders
@@ -13,7 +14,7 @@ from kube_in_process.objects import Object
 from kube_in_process.schema.conversion import Unconvertible
 from kube_in_process.storage.raw_json import sorted_keys
 from kube_in_process.storage.store import decode, encode
-from kube_in_process.verbs import mutating
+from kube_in_process.verbs import admitting
 from kube_in_process.verbs.incoming import Write as Write
 from kube_in_process.verbs.incoming import check_api_version, check_name, inward
 from kube_in_process.verbs.reading import Target
@@ -54,18 +55,16 @@ def _insert(write: Write, obj: Object) -> Object:
     for key in unset:
         meta.pop(key, None)
     write.strategy.default(obj, state.features)
-    mutating.check(write.target.kind, obj)
-    obj = mutating.mutated(state, write.target.kind, obj)
+    # the creator owns what it sent and the defaults, but not what the server adds below
+    _record(write, None, obj)
+    state.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
+    obj = _admitted(write, obj)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = metadata.generated_name(meta["generateName"], state.rng)
     meta["uid"] = metadata.new_uid(state.rng)
     meta["creationTimestamp"] = metadata.timestamp(state.clock.now())
-    # the creator owns what it sent and the defaults, but not what the server adds below
-    _record(write, None, obj)
     write.strategy.prepare_create(obj, write.context)
-    state.admit_namespace(write.target.kind, meta.get("namespace", ""), meta.get("name", ""))
-    write.strategy.admit(obj, write.context)
     found = write.strategy.validate(obj, write.context)
     if write.strategy.validates_metadata and not _is_misnamed(write, obj):
         found = [*metadata.validate_meta(meta, write.strategy), *found]
@@ -73,7 +72,20 @@ def _insert(write: Write, obj: Object) -> Object:
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, {}))
     write.strategy.warn(obj, write.context)
+    admitting.check(write, obj)
     return _store_new(write, obj)
+
+
+def _admitted(write: Write, obj: Object) -> Object:
+    """A new object as admission changes it. The rules of its kind see each change."""
+    state = write.state
+    if write.target.kind.resource == "pods" and state.features.service_accounts:
+        give_account(obj, state.store, state.rng, write.options.replies)
+    write.strategy.admit(obj, write.context)
+    changed = admitting.mutated(write, obj)
+    if changed is not obj:
+        write.strategy.admit(changed, write.context)
+    return changed
 
 
 def _store_new(write: Write, obj: Object) -> Object:
@@ -100,6 +112,7 @@ def _store_new(write: Write, obj: Object) -> Object:
         return {**obj, "metadata": {**obj["metadata"], **kept}}
     if completed and not write.complete:
         write.state.completed.add(obj["metadata"]["uid"])
+    obj["metadata"] = _in_order({**obj["metadata"], "resourceVersion": ""})
     write.state.store.put(target.address, obj, write.author)
     write.strategy.created(obj, write.context)
     return obj
@@ -262,6 +275,11 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     subject = _subject(write.target, new)
     # the writer owns what it sent, even if that is not stored
     _record(write, before, new)
+    whole = write.target.subresource not in _ADMITTED_ALREADY
+    if whole:
+        new = admitting.mutated(write, new, before)
+        meta = new["metadata"]
+        metadata.tidy(meta)
     metadata.keep_server_owned(meta, old_meta)
     write.strategy.prepare_update(new, before, write.context)
     meta = new["metadata"]
@@ -272,12 +290,18 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(subject, [*meta_errors, *own_errors])
     write.strategy.admit_update(new, before, write.context)
+    if whole:
+        admitting.check(write, new, before)
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     write.strategy.warn_of_change(new, before, write.context)
     new["metadata"] = _in_order(meta)
     write.state.decoder.settle(write.target.kind, new)
     return _store_change(write, old, new)
+
+
+_ADMITTED_ALREADY = ("binding", "scale")
+"""Subresources with bodies of their own, about which admission was asked before."""
 
 
 def _check_number(meta: Object) -> None:

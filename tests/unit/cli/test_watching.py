@@ -12,7 +12,7 @@ from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM
 from claimctl.cli.session import Session
-from claimctl.cli.watching import AGAIN_SECONDS, changes
+from claimctl.cli.watching import AGAIN_SECONDS, changes, pause
 from claimctl.commands.claims import explain_work, get_work, release_work
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.get_work import ClaimsWanted
@@ -168,3 +168,13 @@ async def test_a_claim_that_is_gone_counts_as_released() -> None:
     freed(server)
     server.admin.delete("resourceclaims", NAMESPACE, "slice")
     assert await task == 0
+
+
+@pytest.mark.parametrize(
+    ("waited", "took", "seconds"),
+    [(0.0, 0.01, 0.25), (0.25, 0.01, 0.25), (1.5, 0.01, 1.5), (600.0, 0.01, 2.0), (0.5, 7.0, 7.0)],
+)
+def test_a_command_looks_again_soon_at_first_and_never_more_than_half_of_the_time(
+    waited: float, took: float, seconds: float
+) -> None:
+    assert pause(waited, took) == seconds

@@ -1,4 +1,4 @@
-"""A plan's life: one at a time, taken up again, carried out by whoever is there, followed."""
+"""A plan's life: one at a time, taken up again, followed while a controller carries it out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from claimctl.downgrade.records import is_carried_out
 from claimctl.kube.client import Client
 from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import DOWNGRADEPLANS
-from tests.support.claim_server import NAMESPACE, TRAIN, Server
+from tests.support.claim_server import NAMESPACE, Server
 
 
 async def stored(server: Server) -> DowngradePlan:
@@ -39,8 +39,7 @@ async def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> 
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    await server.carry_out()
     again = await plans.begin(server.client, DowngradePlanSpec())
     assert (again.status.phase, len(again.status.claims)) == ("", 1)
 
@@ -49,8 +48,7 @@ async def test_a_preview_beside_a_plan_counts_what_the_plan_has_on_record() -> N
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    done = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    done = await server.carry_out()
     again = await plans.preview(server.client, DowngradePlanSpec())
     assert [each.replaced_references for each in again.claims] == [
         each.replaced_references for each in done.claims
@@ -75,8 +73,7 @@ async def test_another_run_may_skip_other_claims_and_work_on_more_at_a_time() ->
     server = Server.started()
     server.claim()
     server.pod("a")
-    plan = await plans.begin(server.client, DowngradePlanSpec(parallelism=2))
-    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    await server.carry_out(await server.plan(parallelism=2))
     skip = (ClaimName(namespace=NAMESPACE, name="slice"),)
     again = await plans.begin(server.client, DowngradePlanSpec(skip=skip))
     assert (again.spec.skip, again.spec.parallelism) == (skip, None)
@@ -116,61 +113,6 @@ async def test_a_cluster_without_the_crds_is_told_so() -> None:
     server = Server.started(crds=False)
     with pytest.raises(PlanRefused, match="install the CRDs"):
         await plans.begin(server.client, DowngradePlanSpec())
-
-
-async def test_without_a_controller_the_plan_keeps_what_was_done() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    heard: list[str] = []
-    status = await plans.carry_out(
-        server.client, plan, server.clock, lambda status: heard.append(status.phase)
-    )
-    assert (await stored(server)).status == status
-    assert server.listed() == ["pods/a"]
-    assert heard == ["Frozen", "Expanding", "Prepared"]
-
-
-async def test_tombstones_go_where_nobody_would_look_after_them() -> None:
-    server = Server.started()
-    server.claim(shared=False)
-    alive, done = server.pod("a"), server.pod("b")
-    server.admin.patch("pods", NAMESPACE, "b", {"status": {"phase": "Succeeded"}}, "status")
-    mark = {**done, "apiGroup": "claimctl.io", "resource": "finishedpods"}
-    server.write_list(TRAIN, alive, mark)
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-    assert server.listed() == ["pods/a"]
-
-
-async def test_somebody_elses_write_to_the_plan_does_not_stop_the_work() -> None:
-    server = Server.started()
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    patch = {"metadata": {"labels": {"seen": "yes"}}}
-    server.admin.patch("downgradeplans", "", plan.metadata.name, patch)
-    status = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
-    found = await stored(server)
-    assert (found.status, found.metadata.labels) == (status, {"seen": "yes"})
-
-
-async def test_of_two_commands_one_waits_although_the_other_lists_pods_for_long() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    plan = await plans.begin(server.client, DowngradePlanSpec())
-    lists = 0
-
-    def slowly(_: int) -> Fault:
-        nonlocal lists
-        lists += 1
-        return Fault(delay=25.0)
-
-    server.upon("list", "pods", slowly)
-    both = (plans.carry_out(server.client, plan, server.clock, lambda _: None) for _ in range(2))
-    found = await asyncio.gather(*both)
-    assert [each.phase for each in found] == ["Prepared", "Prepared"]
-    assert lists == 2
 
 
 async def advance(client: Client, phase: str, done: int) -> None:
@@ -219,3 +161,16 @@ async def test_a_plan_that_is_deleted_meanwhile_ends_the_following() -> None:
     loop.call_later(5.0, lambda: server.admin.delete("downgradeplans", "", name) and None)
     with pytest.raises(PlanRefused, match="was deleted while it was followed"):
         await plans.follow(server.client, plan, lambda _: None)
+
+
+async def test_while_a_plan_is_followed_a_controller_is_seen_to() -> None:
+    server = Server.started()
+    plan = await plans.begin(server.client, DowngradePlanSpec())
+    asked: list[float] = []
+
+    async def ensure() -> None:
+        asked.append(server.clock.monotonic())
+
+    with pytest.raises(PlanRefused, match="has not continued"):
+        await plans.follow(server.client, plan, lambda _: None, ensure=ensure)
+    assert len(asked) == 60 / plans.LOOK_SECONDS

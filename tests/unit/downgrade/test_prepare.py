@@ -13,9 +13,9 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import prepare
-from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.run import ATTEMPTS
+from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
 from claimctl.reservation.facts.references import uids_written_by
@@ -63,14 +63,9 @@ async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it
     server.claim()
     server.pod("a")
     seen: list[list[str]] = []
-
-    def look(status: DowngradePlanStatus) -> None:
-        server.reports.append(status)
-        seen.append(server.listed())
-
-    ledger = PlanLedger(server.client, await server.plan(), look)
+    server.upon("patch", "downgradeplans", lambda _: seen.append(server.listed()))
     version = server.version()
-    await run_plan(server.client, ledger, server.clock)
+    await server.carry_out()
     assert [status.phase for status in server.reports] == ["Frozen", "Expanding", "Prepared"]
     assert seen == [["deployments/train"], ["deployments/train"], ["pods/a"]]
     recorded = server.reports[1].claims[0]
@@ -339,7 +334,7 @@ async def test_claims_are_written_side_by_side_and_no_more_than_the_plan_allows(
 
 async def test_many_claims_share_a_list_of_pods_also_after_conflicts() -> None:
     server = Server.started()
-    claims = 120
+    claims = 5 * PARALLELISM
     for number in range(claims):
         server.claim(f"c-{number}", shared=False)
         server.write_list(TRAIN, server.pod(f"p-{number}", claim=f"c-{number}"), name=f"c-{number}")
@@ -421,7 +416,7 @@ async def test_what_a_write_took_out_that_arrived_late_stays_on_record() -> None
     server.claim()
     server.pod("a")
     client = Client(Late(server.handler), server.clock, rng=Random(0))
-    await run_plan(client, PlanLedger(client, await server.plan()), server.clock)
+    await run_plan(client, await server.plan(), server.clock)
     (record,) = (await server.read_plan()).status.claims
     assert server.listed() == ["pods/a"]
     assert (record.state, record.replaced_references) == ("Expanded", (WORKLOAD,))
@@ -586,29 +581,6 @@ async def test_a_hold_that_a_reservation_has_on_record_is_replaced(
     status = await server.carry_out(await server.plan(*namespaces))
     assert [each.state for each in status.claims] == ["Expanded" if recorded else "Refused"]
     assert server.listed() == ["pods/a"] if recorded else ["deployments/train", "pods/a"]
-
-
-async def test_another_writer_of_the_plan_is_not_written_over() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    plan = await server.plan()
-    server.admin.patch("downgradeplans", "", "claimctl", {"metadata": {"labels": {"x": "y"}}})
-    with pytest.raises(Overtaken):
-        await server.carry_out(plan)
-    assert server.listed() == ["deployments/train"]
-
-
-async def test_a_plan_that_was_replaced_by_another_is_withdrawn() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    plan = await server.plan()
-    server.admin.delete("downgradeplans", "", "claimctl")
-    await server.plan("web")
-    with pytest.raises(PlanWithdrawn):
-        await server.carry_out(plan)
-    assert server.listed() == ["deployments/train"]
 
 
 @pytest.mark.parametrize("when", ["before", "while it is expanded"])

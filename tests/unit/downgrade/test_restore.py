@@ -10,6 +10,7 @@ from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import PlanRefused
+from claimctl.downgrade.restore import restore_plan
 from claimctl.downgrade.run import ATTEMPTS
 from claimctl.kube.errors import ServerError
 from claimctl.wire.reservations import (
@@ -36,7 +37,7 @@ async def prepared(server: Server, *claims: str) -> dict[str, str]:
 async def restored(server: Server, dialect: str = "native") -> DowngradePlanStatus:
     plan = await plans.begin_restore(server.client, None)
     assert plan is not None
-    return await plans.carry_out(server.client, plan, server.clock, server.reports.append, dialect)
+    return await restore_plan(server.client, plan, server.clock, dialect)
 
 
 def states(status: DowngradePlanStatus) -> list[tuple[str, str, str]]:
@@ -274,7 +275,7 @@ async def test_after_the_way_back_another_downgrade_can_be_prepared() -> None:
     await prepared(server)
     await restored(server)
     plan = await plans.begin(server.client, DowngradePlanSpec())
-    status = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    status = await server.carry_out(plan)
     assert (plan.spec.action, status.phase, server.listed()) == (
         "Prepare",
         "Prepared",

@@ -27,7 +27,7 @@ async def stored(server: Server) -> ResourceClaim:
 async def read(server: Server, uid: str) -> tuple[dict[str, ResourceClaim], DowngradedClaim]:
     """The claim of a record as it is now, and the record after that."""
     plan = DowngradePlan(status=DowngradePlanStatus(claims=(record(uid),)))
-    run = PlanRun(server.client, plan, server.clock, None)
+    run = PlanRun(server.client, plan, server.clock, writes=False)
     return await run.read([uid]), run.records[uid]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -12,11 +13,18 @@ from kube_in_process.storage.requests import MASTERS, Actor
 from kube_in_process.storage.store import Revision
 
 from claimctl.downgrade import plans
+from claimctl.downgrade.carry_out import carry_out
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
+from claimctl.wire.reservations import (
+    DOWNGRADE_PLAN_NAME,
+    DowngradedClaim,
+    DowngradePlan,
+    DowngradePlanSpec,
+)
 from claimctl.wire.seams import Query, Response, Transport
 from claimctl_witness.witness import Witness
 from claimctl_witness.world import World
@@ -26,6 +34,8 @@ US = "claimctl"
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}
 OTHER = {**THING, "name": "y", "uid": "y"}
 GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": "g"}
+RULES = Rules(dialect="native")
+PATIENCE_SECONDS = 1200.0
 Deed = Callable[[Server], object]
 
 
@@ -121,14 +131,15 @@ class Gate:
     Attributes:
         at: the number of the request, from 1.
         before: called just before that request is served.
-        breaks: None, or whether the request still arrives when the connection breaks at it.
+        breaks_at: the number of the request that is the last one to arrive. Its answer is lost. To
+            break before a request leaves the same as to break at the one before it.
         turn: awaited before every request.
     """
 
     inner: Transport
     at: int = 0
     before: Callable[[], None] = lambda: None
-    breaks: bool | None = None
+    breaks_at: int = 0
     turn: Callable[[int], asyncio.Event] | None = None
     requests: int = 0
     dead: bool = False
@@ -143,9 +154,7 @@ class Gate:
             await self.turn(self.requests).wait()
         if self.requests == self.at:
             self.before()
-            self.dead = self.breaks is not None
-        if self.dead and not self.breaks:
-            raise ConnectionResetError("the process is gone")
+        self.dead = self.requests == self.breaks_at
         response = await self.inner.send(method, path, query, headers, body)
         if self.dead:
             raise ConnectionResetError("the process is gone")
@@ -185,17 +194,11 @@ class Scene:
         )
 
     async def carry_out(self, gate: Gate) -> None:
-        """Until the plan is carried out, cannot be, or the connection breaks."""
+        """As a controller does, until the plan is carried out or the connection breaks."""
         # a process that is stopped between two requests waits for no answer
-        patience = 10 * plans.QUIET_SECONDS
-        client = Client(gate, self.server.clock, rng=Random(0), timeout_seconds=patience)
-        found = await plans.find(self.server.client)
-        if found is None:
-            return
-        try:
-            await plans.carry_out(client, found, self.server.clock, lambda _: None)
-        except (plans.PlanRefused, Unreachable):
-            return
+        client = Client(gate, self.server.clock, rng=Random(0), timeout_seconds=PATIENCE_SECONDS)
+        with suppress(Unreachable):
+            await carry_out(client, DOWNGRADE_PLAN_NAME, self.server.clock, RULES)
 
     async def again(self) -> None:
         """As an administrator would: ask for another run, and nobody disturbs it."""

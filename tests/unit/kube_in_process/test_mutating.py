@@ -136,14 +136,3 @@ async def test_a_pod_that_has_a_node_is_left_alone() -> None:
 async def test_before_1_36_the_policy_is_not_served() -> None:
     status, _ = await MutatingServer((1, 34)).sent("GET", f"{ADMISSION}/mutatingadmissionpolicies")
     assert status == 404
-
-
-async def test_a_policy_that_needs_more_is_refused() -> None:
-    body = {
-        "metadata": {"name": "other"},
-        "spec": {"mutations": [{"patchType": "ApplyConfiguration"}]},
-    }
-    status, answer = await MutatingServer().sent(
-        "POST", f"{ADMISSION}/mutatingadmissionpolicies", body
-    )
-    assert (status, "is not emulated" in answer["message"]) == (403, True)

@@ -6,13 +6,11 @@ So a story for which the real cluster has no time left is never begun.
 from __future__ import annotations
 
 import asyncio
-import logging
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-import structlog
 from kube_in_process.virtual import run as run_virtually
 
 from judges.differential.actions.chance import by_chance
@@ -21,6 +19,7 @@ from judges.differential.actions.clusters import embedded
 from judges.differential.actions.judge import StoryDifference, differences
 from judges.differential.actions.play import PlayedStory, Player
 from judges.differential.actions.story import Story
+from judges.processes import quiet
 
 Target = tuple[tuple[int, int], bool]
 """The Kubernetes version, and whether PodGroups are on."""
@@ -42,7 +41,7 @@ def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme:
 
 def on_embedded(target: Target, story: Story, namespace: str) -> PlayedStory:
     """Play the story on an embedded cluster on a virtual clock."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    quiet()
 
     async def play() -> PlayedStory:
         stage = await embedded(*target, namespace, story.nodes, story.devices)

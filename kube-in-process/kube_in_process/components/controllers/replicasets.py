@@ -1,9 +1,9 @@
-"""The ReplicaSet controller: it keeps as many active pods as wanted, and counts them."""
+"""The controllers of ReplicaSets and ReplicationControllers: they keep as many pods as wanted."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from kube_in_process.components.objects import (
     annotations_of,
@@ -47,12 +47,16 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class ReplicaSetController(Component[Key]):
+    """Keeps as many active pods of each ReplicaSet as wanted, and counts them."""
+
     name = "replicaset-controller"
+    plural: ClassVar[str] = "replicasets"
+    kind: ClassVar[str] = "ReplicaSet"
 
     def watch(self) -> None:
         self.views["pods"].index("controller", controller_uid)
         self.views["pods"].index("orphan", orphaned)
-        self.views["replicasets"].subscribe(self._replica_set_changed)
+        self.views[self.plural].subscribe(self._replica_set_changed)
         self.views["pods"].subscribe(self._pod_changed)
 
     def _replica_set_changed(self, change: Change) -> None:
@@ -62,17 +66,17 @@ class ReplicaSetController(Component[Key]):
     def _pod_changed(self, change: Change) -> None:
         pod = change.object
         owner = controller_of(pod)
-        if owner is not None and owner["kind"] == "ReplicaSet":
+        if owner is not None and owner["kind"] == self.kind:
             size = self.views["pods"].count("controller", owner["uid"])
             pause = GATHER_SECONDS * (1 + size / 100)
             self.queue.add_after((namespace(pod), owner["name"]), pause)
         elif owner is None and change.new is not None and labels(pod):
-            for each in self.views["replicasets"].items():
+            for each in self.views[self.plural].items():
                 if namespace(each) == namespace(pod) and _selects(each, pod):
                     self.queue.add_after(key_of(each), GATHER_SECONDS)
 
     def sync(self, key: Key) -> None:
-        replica_set = self.views["replicasets"].get(*key)
+        replica_set = self.views[self.plural].get(*key)
         if replica_set is None:
             return
         pods = self._pods(replica_set)
@@ -111,12 +115,12 @@ class ReplicaSetController(Component[Key]):
             self.queue.add(key_of(replica_set))
 
     def _write_status(self, replica_set: Object, pods: list[Object], alive: list[Object]) -> None:
-        current = self.views["replicasets"].get(*key_of(replica_set))
+        current = self.views[self.plural].get(*key_of(replica_set))
         if current is None:
             return
         status = self._status(current, pods, alive)
         if status != current.get("status"):
-            self.api.update("replicasets", {**current, "status": status}, "status")
+            self.api.update(self.plural, {**current, "status": status}, "status")
 
     def _status(self, replica_set: Object, pods: list[Object], alive: list[Object]) -> Object:
         wanted = (replica_set["spec"]["template"]["metadata"].get("labels") or {}).items()
@@ -129,7 +133,7 @@ class ReplicaSetController(Component[Key]):
         }
         status: Object = {"replicas": len(alive)}
         status |= {key: value for key, value in counts.items() if value}
-        if self.context.features.version >= (1, 36):
+        if self.kind == "ReplicaSet" and self.context.features.version >= (1, 36):
             going = [each for each in pods if deleting(each) and not ended(each)]
             status["terminatingReplicas"] = len(going)
         status["observedGeneration"] = replica_set["metadata"]["generation"]
@@ -144,6 +148,14 @@ class ReplicaSetController(Component[Key]):
         if rest:
             self.queue.add_after(key_of(replica_set), min(rest))
         return len(waits) - len(rest)
+
+
+class ReplicationControllerController(ReplicaSetController):
+    """The same for ReplicationControllers, whose selectors are plain labels."""
+
+    name = "replication-controller"
+    plural = "replicationcontrollers"
+    kind = "ReplicationController"
 
 
 def create_pod(controller: Component[Any], workload: Object, pod: Object) -> Object | None:
@@ -178,7 +190,10 @@ def orphaned(pod: Object) -> tuple[str, ...]:
 
 
 def _selects(workload: Object, pod: Object) -> bool:
-    return matches(workload["spec"]["selector"], labels(pod))
+    selector = workload["spec"].get("selector") or {}
+    if workload["kind"] == "ReplicationController":
+        return bool(selector) and selector.items() <= labels(pod).items()
+    return matches(selector, labels(pod))
 
 
 def _wanted(workload: Object) -> int:

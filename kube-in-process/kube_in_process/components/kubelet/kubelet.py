@@ -6,9 +6,11 @@ Then it deletes the object with grace period 0.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from random import Random
 
 from kube_in_process.components.drivers.driver import WITHDRAWN_AFTER, Drivers
@@ -78,6 +80,8 @@ RECONCILE = 60.0
 """Seconds after which a kubelet looks again for prepared claims of pods that it does not know."""
 NO_SLICES = 13.0
 """Seconds after the start of a kubelet in which the slices of its node are not published."""
+_ADDRESSES = IPv4Network("10.1.0.0/16")
+"""The addresses of pods."""
 
 Task = tuple[str, str, str]
 """One of:
@@ -119,6 +123,7 @@ class Kubelet(Component[Task]):
         self.drivers = Drivers(context, self._driver_left)
         self._dra = DraManager(context, self.drivers, self._read_claim)
         self._rng = Random(f"kubelet {context.options.seed}")
+        self._addresses = itertools.count()
         self._vanished: dict[str, _Vanished] = {}
         """By UID of the pod."""
         self._publish_due: dict[str, float] = {}
@@ -272,8 +277,14 @@ class Kubelet(Component[Task]):
 
     def _run(self, pod: Object, restarts: int) -> None:
         sizes = self._admission.sizes(pod)
-        self._status(pod, running(pod, self.context.now(), restarts, sizes))
+        address = (pod.get("status") or {}).get("podIP") or self._next_address()
+        self._status(pod, running(pod, self.context.now(), restarts, sizes, address))
         self._watch_resize(pod)
+
+    def _next_address(self) -> str:
+        """An address that no pod has, or has had for long."""
+        number = next(self._addresses) % (_ADDRESSES.num_addresses - 2)
+        return str(_ADDRESSES[number + 1])
 
     def _admitted(self, pod: Object) -> bool:
         """Whether the node takes the pod; if it does not, the pod has failed."""

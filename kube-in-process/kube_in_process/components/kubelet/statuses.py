@@ -12,14 +12,21 @@ NO_SANDBOX = "PodReadyToStartContainers"
 """The condition that is False while a pod has no sandbox."""
 
 
-def running(pod: Object, now: str, restarts: int = 0, sizes: Sizes | None = None) -> Object:
+def running(
+    pod: Object,
+    now: str,
+    restarts: int = 0,
+    sizes: Sizes | None = None,
+    address: str = "10.1.0.1",
+) -> Object:
     """All containers run and are ready. Without ``sizes``, they are those of the spec."""
     started = (pod.get("status") or {}).get("startTime") or now
     return {
         "phase": "Running",
         "startTime": started,
         "hostIP": "10.0.0.1",
-        "podIP": "10.1.0.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
         "conditions": [
             _condition(pod, NO_SANDBOX, "True", now),
             _condition(pod, "Initialized", "True", now),

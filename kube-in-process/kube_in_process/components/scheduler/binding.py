@@ -26,6 +26,7 @@ from kube_in_process.components.scheduler.readiness import (
     is_ready,
 )
 from kube_in_process.components.scheduler.reserving import Holder, holder, reserved
+from kube_in_process.components.scheduler.volumes import VolumeBinding
 from kube_in_process.errors import StatusError
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Context
@@ -82,12 +83,14 @@ class Binder:
         self._api = api
         self._claims = views["resourceclaims"]
         self._written = written
+        self._volumes = VolumeBinding(context, api, views)
 
     def steps(self, plan: Plan) -> Iterator[float]:
         """The steps of a plan. A step that fails raises Refused or StatusError."""
         before, after = self._context.pauses(plan.pod) if self._context.pauses else (0.0, 0.0)
         if before:
             yield before
+        yield from self._volumes.steps(plan.pod, plan.node)
         if plan.claims and self._context.features.nominates_before_binding:
             self._nominate(plan)
             yield 0.0

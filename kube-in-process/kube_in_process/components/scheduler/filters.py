@@ -18,6 +18,7 @@ from kube_in_process.components.scheduler.affinity import (
 )
 from kube_in_process.components.scheduler.parking import PODS, ROOM
 from kube_in_process.components.scheduler.rooms import Scene
+from kube_in_process.components.scheduler.volumes import PodVolumes
 from kube_in_process.kinds.pod_requests import amounts
 from kube_in_process.objects import Object
 from kube_in_process.runtime.views import Views
@@ -48,6 +49,7 @@ class Filters:
     scene: Scene
     views: Views
     version: tuple[int, int]
+    volumes: PodVolumes | None = None
     _spread: Spread | None = field(init=False, default=None)
     _neighbours: Neighbours | None = field(init=False, default=None)
     _named: frozenset[str] | None = field(init=False, default=None)
@@ -65,7 +67,7 @@ class Filters:
             self._neighbours = Neighbours(pod, self.scene, spaces)
 
     def in_scene(self, scene: Scene) -> Filters:
-        return Filters(self.asked, scene, self.views, self.version)
+        return Filters(self.asked, scene, self.views, self.version, self.volumes)
 
     def check(self, node: Object) -> Refusal | None:
         """The refusal of a node; None if the pod fits.
@@ -94,7 +96,7 @@ class Filters:
         room = self.scene.room(node)
         if any(clashes(mine, used) for mine in self.asked.ports for used in room.ports()):
             return Refusal((NO_PORTS,), resolvable=True, topic=ROOM)
-        return self._too_much(node, room) or self._wrong_place(node)
+        return self._too_much(node, room) or self._no_volumes(node) or self._wrong_place(node)
 
     def _too_much(self, node: Object, room: Room) -> Refusal | None:
         status = node.get("status") or {}
@@ -108,6 +110,12 @@ class Filters:
                 reasons.append(f"Insufficient {resource}")
                 possible = possible and wanted <= there.get(resource, 0)
         return Refusal(tuple(reasons), possible, ROOM) if reasons else None
+
+    def _no_volumes(self, node: Object) -> Refusal | None:
+        if self.volumes is None:
+            return None
+        reason = self.volumes.reason_against(node, self.views)
+        return Refusal((reason,)) if reason else None
 
     def _wrong_place(self, node: Object) -> Refusal | None:
         reason = self._spread.reason_against(node) if self._spread else ""

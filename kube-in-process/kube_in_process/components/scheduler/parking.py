@@ -10,6 +10,8 @@ DEVICES = "devices"
 NODES = "nodes"
 ROOM = "room"
 """A pod left its node."""
+VOLUMES = "volumes"
+"""A PersistentVolumeClaim, a PersistentVolume or a StorageClass has changed."""
 PODS = "pods"
 """A pod came to a node, left it, or has other labels."""
 

@@ -20,10 +20,17 @@ from kube_in_process.components.rooms import Asked
 from kube_in_process.components.scheduler.binding import Plan, PlannedClaim
 from kube_in_process.components.scheduler.devices import Identity, Inventory
 from kube_in_process.components.scheduler.filters import Filters, Refusal
-from kube_in_process.components.scheduler.parking import DEVICES, NODES, claim_topic, group_topic
+from kube_in_process.components.scheduler.parking import (
+    DEVICES,
+    NODES,
+    VOLUMES,
+    claim_topic,
+    group_topic,
+)
 from kube_in_process.components.scheduler.readiness import is_given_up
 from kube_in_process.components.scheduler.rooms import Rooms, Scene
 from kube_in_process.components.scheduler.scoring import scores
+from kube_in_process.components.scheduler.volumes import PodVolumes
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.runtime.component import Context
@@ -112,12 +119,13 @@ class Planner:
         self.rooms = Rooms(views["pods"])
 
     def plan(self, pod: Object) -> Plan:
-        """Find a node and devices. Raises Wait or Unschedulable."""
+        """Find a node and devices. Raises Wait, NoVolumes or Unschedulable."""
         group = self.gate(pod)
         claims = tuple(self._claims(pod, group))
+        volumes = PodVolumes.of(pod, self._views)
         self._check_in_process(claims)
         missing = [each.seen for each in claims if allocation_of(each.seen) is None]
-        node, allocations = self._find_node(pod, claims, missing)
+        node, allocations = self._find_node(pod, claims, missing, volumes)
         found = {uid(claim): each for claim, each in zip(missing, allocations, strict=True)}
         planned = tuple(
             PlannedClaim(each.seen, each.group, found.get(uid(each.seen))) for each in claims
@@ -167,12 +175,12 @@ class Planner:
                 raise Unschedulable(why, (claim_topic(*key_of(each.seen)),))
 
     def _find_node(
-        self, pod: Object, claims: Claims, missing: list[Object]
+        self, pod: Object, claims: Claims, missing: list[Object], volumes: PodVolumes | None
     ) -> tuple[str, list[Object]]:
         asked = Asked.of(pod)
         scene = self.rooms.scene(self._views["nodes"].items(), pod)
         version = self._context.features.version
-        filters = Filters(asked, scene, self._views, version)
+        filters = Filters(asked, scene, self._views, version, volumes)
         refusals: dict[str, Refusal] = {}
         now = self._context.clock.now()
         given_up = [each.seen for each in claims if is_given_up(each.seen, now)]
@@ -238,7 +246,7 @@ class Planner:
 def _topics(refusals: Iterable[Refusal], claims: Claims) -> tuple[str, ...]:
     of_pods = sorted({each.topic for each in refusals if each.topic})
     of_claims = (claim_topic(*key_of(each.seen)) for each in claims)
-    return (NODES, DEVICES, *of_pods, *of_claims)
+    return (NODES, DEVICES, VOLUMES, *of_pods, *of_claims)
 
 
 def _is_for(reference: Object, pod: Object, features: Features) -> bool:

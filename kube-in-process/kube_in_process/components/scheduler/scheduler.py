@@ -37,6 +37,7 @@ from kube_in_process.components.scheduler.parking import (
     NODES,
     PODS,
     ROOM,
+    VOLUMES,
     Parking,
     claim_topic,
     group_topic,
@@ -50,6 +51,7 @@ from kube_in_process.components.scheduler.planning import (
 from kube_in_process.components.scheduler.post_filter import UNRESERVED, PostFilter
 from kube_in_process.components.scheduler.preemption import NOT_HELPFUL, Preemption
 from kube_in_process.components.scheduler.queue import SchedulingQueue, Task
+from kube_in_process.components.scheduler.volumes import NotMounted, NoVolumes
 from kube_in_process.errors import NotFound, StatusError
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Component, Context
@@ -99,6 +101,8 @@ class Scheduler(Component[Task]):
         self.views["podgroups"].subscribe(lambda change: self._wake(group_topic(*change.key)))
         self.views["resourceslices"].subscribe(lambda _: self._wake(DEVICES))
         self.views["deviceclasses"].subscribe(lambda _: self._wake(DEVICES))
+        for plural in ("persistentvolumeclaims", "persistentvolumes", "storageclasses"):
+            self.views[plural].subscribe(lambda _: self._wake(VOLUMES))
         for pod in pods.items():
             self._pod_changed(Change(key_of(pod), None, pod))
 
@@ -188,6 +192,14 @@ class Scheduler(Component[Task]):
             plan = self._planner.plan(pod)
         except Wait as wait:
             self._parking.park(key_of(pod), wait.topics)
+        except NoVolumes as refusal:
+            self.queue.renew(_planning(key_of(pod)))
+            self._parking.park(key_of(pod), refusal.topics)
+            self._refuse_group(pod)
+            total = len(self.views["nodes"])
+            # PostFilter finds nothing that a plugin had kept: no plugin had come to that
+            why = f"0/{total} nodes are available: {refusal}. not found"
+            self._fail(pod, "Unschedulable", why)
         except Unschedulable as refusal:
             self.queue.renew(_planning(key_of(pod)))
             # parked before PostFilter runs, so that the pod notices what PostFilter deallocates
@@ -256,7 +268,7 @@ class Scheduler(Component[Task]):
             pause = next(binding.steps)
         except StopIteration:
             self._finish(binding.plan)
-        except (NotBound, StatusError, ConnectionLost) as error:
+        except (NotBound, NotMounted, NoVolumes, StatusError, ConnectionLost) as error:
             self._give_up(binding.plan, error)
         else:
             if pause:

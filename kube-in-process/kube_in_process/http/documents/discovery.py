@@ -16,6 +16,7 @@ JSON = "application/json"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
+_WRITES = ("create", "patch", "update")
 _READ_WRITE = ("get", "patch", "update")
 
 
@@ -171,7 +172,8 @@ def _sorted(kinds: Kinds, group: str, version: str) -> list[Kind]:
 
 
 def _verbs(kind: Kind) -> list[str]:
-    return list(_CUSTOM_VERBS if kind.custom else kind.verbs)
+    found = _CUSTOM_VERBS if kind.custom else kind.verbs
+    return [verb for verb in found if not (kind.terminating and verb in _WRITES)]
 
 
 def _names(kind: Kind) -> dict[str, Any]:

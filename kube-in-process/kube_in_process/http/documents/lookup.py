@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from kube_in_process.http.documents import health
 from kube_in_process.http.documents.discovery import Discovery
 from kube_in_process.http.documents.openapi import OpenApi
 from kube_in_process.kinds.kind import Kinds
 from kube_in_process.options import Features
 from kube_in_process.schema.registry import Schemas
+from kube_in_process.seams import Query
+from kube_in_process.storage.store import encode
+from kube_in_process.text.json_text import indented
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -20,7 +22,6 @@ _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EMPTY_V2 = b"\x0a\x032.0"
 """The OpenAPI v2 document without definitions (field 1 is the version of Swagger). kubectl asks for
 it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
-_HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +39,25 @@ class Documents:
         self.openapi = OpenApi(kinds, schemas)
         self._features = features
 
-    def get(self, path: str, accept: str) -> Document | None:
+    def get(self, path: str, query: Query, accept: str) -> Document | None:
         """The document at ``path``; None if there is none.
 
         Raises:
             StatusError: 406 where nothing in ``accept`` can be answered; 404 for an unknown
                 version of a group that is served.
         """
-        path = path.rstrip("/") or "/"
-        if path.startswith(_HEALTH):
-            return Document(200, TEXT, b"ok")
+        if path.startswith(health.PATHS):
+            text = health.health(path, query)
+            return None if text is None else Document(200, TEXT, text.encode())
+        if "//" in path:
+            return None
+        path = path.removesuffix("/") or "/"
         if path == "/version":
-            return _json(version_info(self._features().version))
+            return Document(200, JSON, indented(encode(version_info(self._features().version))))
         if path == "/" or path.startswith("/openapi/"):
             return self._about(path)
         found = self.discovery.get(path, accept)
-        return None if found is None else _json(found.body, found.content_type)
+        return None if found is None else _serialized(found.body, found.content_type)
 
     def _about(self, path: str) -> Document | None:
         if path == "/":
@@ -70,7 +74,7 @@ class Documents:
     def _paths(self) -> list[str]:
         return sorted(
             {
-                *_HEALTH,
+                *health.PATHS,
                 "/apis/",
                 "/metrics",
                 "/version",
@@ -105,5 +109,15 @@ _PATCHES = {(1, 36): 2, (1, 34): 9}
 """The emulated patch releases."""
 
 
+def only_read(path: str) -> bool:
+    """Whether a path answers GET alone; the others, which are older, answer every method."""
+    return not path.startswith((*health.PATHS, "/metrics", "/openapi/"))
+
+
+def _serialized(body: Mapping[str, Any], content_type: str) -> Document:
+    """A document that is an object of the API: its JSON ends with a line break."""
+    return Document(200, content_type, encode(body) + b"\n")
+
+
 def _json(body: Mapping[str, Any], content_type: str = JSON) -> Document:
-    return Document(200, content_type, msgspec.json.encode(body))
+    return Document(200, content_type, encode(body))

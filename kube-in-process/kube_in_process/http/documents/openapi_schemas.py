@@ -9,12 +9,18 @@ from typing import Any
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.schema.facts import FACTS
 from kube_in_process.schema.registry import Schemas
+from kube_in_process.schema.texts import TOLD
 from kube_in_process.schema.tree import Schema
 
 _MODEL = re.compile(r"^([A-Z][a-z]+)??V(\d+(?:(?:alpha|beta)\d+)?)(.+)$")
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PACKAGES = {
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+}
+"""The packages of groups that are in a repository of their own."""
 _PREFIX = "#/components/schemas/"
-_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "date-time": (f"{_META}.Time", {"type": "string", "format": "date-time"}),
     "micro-time": (f"{_META}.MicroTime", {"type": "string", "format": "date-time"}),
     "quantity": (
@@ -69,12 +75,12 @@ class Components:
         return {**raw, "properties": {**head, **_without(raw.get("properties", {}), head)}}
 
     def _define(self, schema: Schema) -> str:
-        name = self._name(schema.definition)
+        name = self.name_of(schema.definition)
         if name not in self._made:
             made: dict[str, Any] = {"type": "object"}
             self._made[name] = made
-            if schema.description:
-                made["description"] = _text(schema.description)
+            if schema.definition_text:
+                made["description"] = schema.definition_text
             if schema.required:
                 made["required"] = list(schema.required)
             if schema.properties:
@@ -95,13 +101,15 @@ class Components:
     def _node(self, schema: Schema) -> dict[str, Any]:
         if schema.type == "object" and schema.definition:
             return self._reference(schema, schema.description)
-        if schema.format in _FORMATS:
+        if schema.format in FORMATS:
             return self._format(schema)
         made: dict[str, Any] = {"type": schema.type or "object"}
         if schema.description:
-            made = {"description": _text(schema.description), **made}
+            made = {"description": schema.description, **made}
         if schema.format:
             made["format"] = schema.format
+        if schema.enum:
+            made["enum"] = list(schema.enum)
         if schema.type == "map" and schema.items is not None:
             made["type"] = "object"
             made["additionalProperties"] = self._item(schema.items)
@@ -117,17 +125,19 @@ class Components:
 
     def _reference(self, schema: Schema, description: str) -> dict[str, Any]:
         reference = {"$ref": f"{_PREFIX}{self._define(schema)}"}
-        return {"description": _text(description), "allOf": [reference]}
+        return {"description": description, "allOf": [reference]} if description else reference
 
     def _format(self, schema: Schema) -> dict[str, Any]:
-        name, definition = _FORMATS[schema.format]
+        name, definition = FORMATS[schema.format]
+        if name in TOLD.texts:
+            definition = {"description": TOLD.texts[name], **definition}
         self._made.setdefault(name, definition)
         reference = {"$ref": f"{_PREFIX}{name}"}
         if not schema.description:
             return reference
-        return {"description": _text(schema.description), "allOf": [reference]}
+        return {"description": schema.description, "allOf": [reference]}
 
-    def _name(self, model: str) -> str:
+    def name_of(self, model: str) -> str:
         """The OpenAPI name of a client's model. A model of no known group belongs to this one."""
         match = _MODEL.match(model)
         if match is None:
@@ -138,12 +148,21 @@ class Components:
         if family is None and self._group and model in _core_models(self._schemas):
             family = "core"
         group = family.lower() if family else _family(self._group)
-        return f"io.k8s.api.{group}.v{version}.{name}"
+        return f"{_PACKAGES.get(group, f'io.k8s.api.{group}')}.v{version}.{name}"
 
 
 _API_VERSION = "APIVersion defines the versioned schema of this representation of an object."
 _KIND = "Kind is a string value representing the REST resource this object represents."
-_CORE_ROOTS = ("V1PodTemplateSpec", "V1NodeSelector", "V1ObjectReference", "V1SecretReference")
+_CORE_ROOTS = (
+    "V1EventSource",
+    "V1NodeSelector",
+    "V1ObjectReference",
+    "V1PersistentVolumeClaim",
+    "V1PersistentVolumeSpec",
+    "V1PodTemplateSpec",
+    "V1SecretReference",
+    "V1TopologySelectorTerm",
+)
 
 
 @lru_cache(maxsize=8)
@@ -173,11 +192,6 @@ def _list_extensions(schema: Schema) -> dict[str, Any]:
     if schema.patch_strategy:
         made["x-kubernetes-patch-strategy"] = schema.patch_strategy
     return made
-
-
-def _text(description: str) -> str:
-    """The server's text of a client's description: two spaces are an empty line."""
-    return description.replace("  ", "\n\n")
 
 
 def _family(group: str) -> str:

@@ -13,10 +13,13 @@ from typing import Any
 
 from kube_in_process.http.tables.cells import CELLS
 from kube_in_process.http.tables.columns import Cell, Column, Row, since
+from kube_in_process.http.tables.network_cells import NETWORK_CELLS
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.objects import Object
 from kube_in_process.text import jsonpath
 from kube_in_process.text.data import table
+
+_CELLS = {**CELLS, **NETWORK_CELLS}
 
 
 def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
@@ -41,7 +44,7 @@ def _columns() -> dict[str, list[Column]]:
 
 def _column(written: Object) -> Column:
     of = written.get("of", "")
-    cell = CELLS[written.get("cell", "text")]
+    cell = _CELLS[written.get("cell", "text")]
     return Column(**{"text": f".{of}", **written, "cell": cell, "of": tuple(of.split("."))})
 
 

@@ -155,12 +155,13 @@ def part(row: Row, column: Column) -> str:
 def source(row: Row, column: Column) -> str:
     found = row.get("source") or row.get("deprecatedSource") or {}
     component = found.get("component") or row.get("reportingComponent")
-    parts = (component or row.get("reportingController") or "", found.get("host", ""))
+    host = found.get("host") or row.get("reportingInstance") or ""
+    parts = (component or row.get("reportingController") or "", host)
     return ", ".join(part for part in parts if part)
 
 
 def message(row: Row, column: Column) -> str:
-    return row.text("message", default=row.text("note")).strip()
+    return row.text("message", default=row.text("note", default="")).strip()
 
 
 def event_count(row: Row, column: Column) -> str:
@@ -170,11 +171,6 @@ def event_count(row: Row, column: Column) -> str:
 def entries(row: Row, column: Column) -> int:
     """The number of entries of a ConfigMap or a Secret."""
     return len(row.items("data")) + len(row.items("binaryData"))
-
-
-def ports(row: Row, column: Column) -> str:
-    found = row.items("spec", "ports")
-    return _joined(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in found)
 
 
 def policy(row: Row, column: Column) -> str:
@@ -275,7 +271,7 @@ CELLS: dict[str, Cell] = {
         *(text, number, age, length, flag, joined, names, images, selector, ready_replicas),
         *(job_status, completions, duration, suspended, last_scheduled, node_status, roles),
         *(address, last_seen, first_seen, regarding, part, source, message, event_count),
-        *(entries, ports, policy, group_status, role, subjects, controller, ready_containers),
+        *(entries, policy, group_status, role, subjects, controller, ready_containers),
         *(pod_status, restarts, gates, claim_state),
     )
 }

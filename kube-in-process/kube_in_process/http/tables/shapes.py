@@ -154,7 +154,11 @@ def _described(text: str, schema: Schema | None) -> str:
     found = schema
     for name in text[1:].split("."):
         found = found.field(name) if found is not None else None
-    return found.description.replace("  ", "\n\n") if found is not None else ""
+    # columns tell nothing of the values of enums
+    return found.description.partition(_ENUM)[0] if found is not None else ""
+
+
+_ENUM = "\n\nPossible enum values:"
 
 
 def partial(obj: Object) -> Object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kube_in_process.kinds.defaults.pods import default_pod_spec
+from kube_in_process.kinds.defaults.storage import default_claim
 from kube_in_process.objects import Object
 
 _QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
@@ -36,6 +37,12 @@ def default_replica_set(spec: Object) -> None:
     _fill(spec, {"replicas": 1})
 
 
+def default_replication_controller(spec: Object) -> None:
+    if spec.get("template") is not None:
+        default_template(spec)
+    _fill(spec, {"replicas": 1})
+
+
 def default_stateful_set(spec: Object) -> None:
     default_template(spec)
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"})
@@ -45,6 +52,9 @@ def default_stateful_set(spec: Object) -> None:
         strategy.setdefault("rollingUpdate", {})
     if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
         _fill(strategy["rollingUpdate"], {"partition": 0})
+    for claim in spec.get("volumeClaimTemplates") or []:
+        claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        default_claim(claim)
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     _fill(retention, {"whenDeleted": "Retain", "whenScaled": "Retain"})
 

@@ -28,38 +28,6 @@ _NODE_INFO = (
 )
 
 
-class ServiceStrategy(Strategy):
-    """A Service gets an address, but nothing listens there."""
-
-    name_check = staticmethod(names.label_1035)
-
-    def default(self, obj: Object, features: Features) -> None:
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-        for port in spec.get("ports") or []:
-            port.setdefault("protocol", "TCP")
-            port.setdefault("targetPort", port.get("port"))
-        obj.setdefault("status", {}).setdefault("loadBalancer", {})
-
-    def prepare_create(self, obj: Object, context: WriteContext) -> None:
-        obj["status"] = {"loadBalancer": {}}
-        spec = obj["spec"]
-        if not spec.get("clusterIP") and spec["type"] != "ExternalName":
-            number = context.rng.randrange(256, 65000)
-            spec["clusterIP"] = f"10.96.{number // 256}.{number % 256}"
-        if spec.get("clusterIP"):
-            spec["clusterIPs"] = [spec["clusterIP"]]
-
-    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        if obj["spec"].get("ports") or obj["spec"].get("clusterIP") == "None":
-            return []
-        return [] if obj["spec"]["type"] == "ExternalName" else [errors.required("spec.ports")]
-
-
 class NodeStrategy(Strategy):
     """A node's labels may be written through its status, as kubelets do."""
 

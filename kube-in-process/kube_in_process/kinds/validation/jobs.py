@@ -22,6 +22,7 @@ from kube_in_process.kinds.validation.templates import mismatch, shown_selector
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
+from kube_in_process.text.cron import BadSchedule, parse
 
 _UID = "batch.kubernetes.io/controller-uid"
 _NAME = "batch.kubernetes.io/job-name"
@@ -269,11 +270,11 @@ def _schedule(schedule: str) -> list[FieldError]:
     if "TZ" in schedule:
         text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         return [errors.invalid_value("spec.schedule", schedule, text)]
-    fields = schedule.split()
-    if len(fields) == 5 or schedule.startswith("@"):
-        return []
-    text = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-    return [errors.invalid_value("spec.schedule", schedule, text)]
+    try:
+        parse(schedule)
+    except BadSchedule as why:
+        return [errors.invalid_value("spec.schedule", schedule, str(why))]
+    return []
 
 
 def _time_zone(name: str | None) -> list[FieldError]:

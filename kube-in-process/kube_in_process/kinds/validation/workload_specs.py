@@ -86,6 +86,27 @@ def replica_set_errors(spec: Object) -> list[FieldError]:
     return [*found, *selected_template(spec, "deployment", "invalid label selector")]
 
 
+def replication_controller_errors(spec: Object) -> list[FieldError]:
+    """The selector is a map of labels, and the template may be missing."""
+    labels, template = spec.get("selector") or {}, spec.get("template")
+    found = not_negative(spec, ("minReadySeconds",), "spec")
+    if not labels:
+        found.append(errors.required("spec.selector"))
+    found += not_negative(spec, ("replicas",), "spec")
+    if template is None:
+        return [*found, errors.required("spec.template")]
+    found += mismatch({"matchLabels": labels}, template) if labels else []
+    found += pod_template(template, "spec.template")
+    path, inner = "spec.template.spec", template["spec"]
+    policy = inner.get("restartPolicy", "")
+    if policy != "Always":
+        found.append(errors.not_supported(f"{path}.restartPolicy", policy, ("Always",)))
+    if inner.get("activeDeadlineSeconds") is not None:
+        text = "activeDeadlineSeconds in ReplicationController is not Supported"
+        found.append(errors.forbidden_field(f"{path}.activeDeadlineSeconds", text))
+    return found
+
+
 def stateful_set_errors(spec: Object) -> list[FieldError]:
     found = _management(spec.get("podManagementPolicy") or "")
     found += _update_strategy(spec.get("updateStrategy") or {})

@@ -12,11 +12,12 @@ from kube_in_process.kinds.defaults import workloads as defaults
 from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.amounts import not_negative
 from kube_in_process.kinds.validation.pod_warnings import TemplateStrategy
-from kube_in_process.kinds.validation.templates import shown_selector
+from kube_in_process.kinds.validation.templates import pod_template, shown_selector
 from kube_in_process.kinds.validation.workload_specs import (
     daemon_set_errors,
     deployment_errors,
     replica_set_errors,
+    replication_controller_errors,
     stateful_set_errors,
 )
 from kube_in_process.objects import Object
@@ -174,6 +175,40 @@ class DaemonSetStrategy(WorkloadStrategy):
         new["metadata"].setdefault("annotations", {})[_GENERATION] = after
 
 
+@dataclass(frozen=True)
+class ReplicationStrategy(WorkloadStrategy):
+    """A ReplicationController takes its selector and its labels from its template."""
+
+    def default(self, obj: Object, features: Features) -> None:
+        template = obj.setdefault("spec", {}).get("template")
+        labels = ((template or {}).get("metadata") or {}).get("labels")
+        if labels and not obj["spec"].get("selector"):
+            obj["spec"]["selector"] = dict(labels)
+        if labels and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+        super().default(obj, features)
+
+    def fixed(self, new: Object, old: Object) -> list[FieldError]:
+        """Its selector may change."""
+        return []
+
+    def default_propagation(self) -> str:
+        return "Orphan"
+
+
+class PodTemplateStrategy(TemplateStrategy):
+    """A template that nothing uses."""
+
+    pod_spec = ("template", "spec")
+    revalidates = False
+
+    def default(self, obj: Object, features: Features) -> None:
+        defaults.default_template(obj)
+
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
+        return pod_template(obj["template"], "template")
+
+
 def _fixed(spec: Object) -> Object:
     return {key: value for key, value in spec.items() if key not in _STATEFUL_MUTABLE}
 
@@ -217,6 +252,12 @@ REPLICASETS = WorkloadStrategy(
         "availableReplicas",
         "observedGeneration",
     ),
+    always=("replicas",),
+)
+REPLICATION_CONTROLLERS = ReplicationStrategy(
+    defaults.default_replication_controller,
+    replication_controller_errors,
+    REPLICASETS.counters,
     always=("replicas",),
 )
 STATEFULSETS = StatefulSetStrategy(

@@ -52,6 +52,25 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
     ]
 
 
+async def test_a_claim_that_a_downgrade_froze_is_not_held_and_nothing_is_not_all_well() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("a")
+    server.reservation(status=server.held_status(reference))
+    await server.carry_out()
+    told = await explained(server)
+    lines = claim_lines(told)
+    text = "not held, frozen for the downgrade: its devices are lost when its last pod ends"
+    assert f"  {text}" in lines
+    does = "does not hold it now (FrozenForDowngrade)"
+    assert f"  ClaimReservation train (Deployment train, WhileRunning) {does}" in lines
+    assert advice(told) == (
+        "Do not scale its workload to 0 now. The next step: claimctl downgrade status",
+    )
+    assert told.view.shown_state == "InUse (FrozenForDowngrade)"
+
+
 async def test_an_idle_claim_can_be_released_at_once() -> None:
     server = Server.started()
     reference = server.deployment(replicas=0)

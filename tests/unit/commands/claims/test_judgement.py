@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from claimctl.commands.claims.places import Places
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan, DowngradePlanSpec
 
 Json = dict[str, Any]
 NOW = datetime.fromisoformat("2026-03-01T12:00:00Z")
@@ -26,12 +27,12 @@ SINCE = "2026-03-01T11:58:00Z"
 NOTHING = Places(None, None)
 
 
-def claim(*, allocated: bool = True) -> ResourceClaim:
+def claim(*, allocated: bool = True, listed: tuple[Json, ...] = ()) -> ResourceClaim:
     field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     device = {"request": "gpu", "driver": "d.example.com", "pool": "n1", "device": "gpu-0"}
     allocation = {"devices": {"results": [device]}, "nodeSelector": terms}
-    status = {"allocation": allocation} if allocated else {}
+    status = {"allocation": allocation, "reservedFor": listed} if allocated else {}
     meta = {"name": "slice", "namespace": "ml", "uid": "c"}
     return convert({"metadata": meta, "status": status}, ResourceClaim)
 
@@ -81,8 +82,8 @@ def found(*pods: Pod, made: ClaimReservation | None = None, **more: Any) -> tupl
         (lambda: found(pod(node="n1")), "PodsWait", "1 pod waits",
          "Pod p has a node and does not start; see why: claimctl explain pod/p -n ml"),
         (lambda: found(made=reservation(Reserved=("False", "FrozenForDowngrade"))),
-         "FrozenForDowngrade", "the claim is not held (FrozenForDowngrade): why",
-         "`claimctl downgrade status`"),
+         "FrozenForDowngrade", "not held, frozen for the downgrade: its devices are lost when",
+         "Do not scale its workload to 0 now. The next step: claimctl downgrade status"),
         (lambda: found(made=reservation(Ready=("False", "FightingWriter"))), "FightingWriter",
          "not ready (FightingWriter): why", "names the writers"),
         (lambda: found(made=reservation(Released=("False", "ForceDeletedPods"))),
@@ -134,3 +135,50 @@ def test_no_pod_that_has_waited_is_without_a_line(
     gates = [{"name": "later"}] if gated and not bound else []
     shown = found(pod(made, "n1" if bound else "", schedulingGates=gates), allocated=allocated)
     assert bool(shown) == (age >= 10 and not gates)
+
+
+FROZEN = reservation(
+    Ready=("False", "FrozenForDowngrade"), Reserved=("False", "FrozenForDowngrade")
+)
+DOWNGRADE, UPGRADE = DowngradePlan(), DowngradePlan(spec=DowngradePlanSpec(upgrade_to="1.37"))
+HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d"}
+GANG = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": "g"}
+POD = {"resource": "pods", "name": "a", "uid": "a"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "plans", "made", "what"),
+    [
+        ((POD,), (DOWNGRADE,), reservation(), "downgrade"),
+        ((POD,), (UPGRADE,), reservation(), "upgrade"),
+        ((), (DOWNGRADE,), reservation(), "downgrade"),
+        ((GANG,), (DOWNGRADE,), reservation(), "downgrade"),
+        ((POD, HOLD), (DOWNGRADE,), reservation(), ""),
+        ((POD,), (), FROZEN, ""),
+        ((POD,), None, FROZEN, "downgrade"),
+        ((POD,), None, reservation(), ""),
+        ((POD,), (DOWNGRADE,), None, ""),
+    ],
+    ids=[
+        "a downgrade",
+        "an upgrade",
+        "nobody is listed",
+        "a PodGroup holds nothing",
+        "its workload still holds it",
+        "the plan is gone",
+        "only the condition may be read",
+        "nothing is known",
+        "nobody wants a hold",
+    ],
+)
+def test_a_claim_that_a_plan_froze_is_not_held(
+    listed: tuple[dict[str, str], ...],
+    plans: tuple[DowngradePlan, ...] | None,
+    made: ClaimReservation | None,
+    what: str,
+) -> None:
+    view = ClaimView(claim(listed=listed), (), (made,) if made else ())
+    matters = judgement(view, replace(NOTHING, plans=plans), NOW)
+    assert [it.text.partition(":")[0] for it in matters] == (
+        [f"not held, frozen for the {what}"] if what else []
+    )

@@ -59,6 +59,7 @@ EVERYTHING = {
             "kinds",
         ),
     },
+    "downgradeplans": {"plans"},
     "leases": set(),
 }
 
@@ -136,6 +137,41 @@ async def test_a_status_that_stays_behind_is_a_problem() -> None:
         "status",
     )
     assert ("reservations", "train") not in problems(await diagnosed(made))
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({}, "claim held by pods alone: do not scale to 0 now; next: `claimctl downgrade status`"),
+        ({"upgradeTo": "1.37"}, "new pods of PodGroups wait; next: `claimctl upgrade status`"),
+    ],
+    ids=["a downgrade", "an upgrade"],
+)
+async def test_a_plan_under_way_is_a_problem(spec: dict[str, Any], text: str) -> None:
+    made = Server.started()
+    elected(made)
+    made.claim("slice", made.deployment())
+    made.pod("a")
+    await made.carry_out(await made.plan(**spec))
+    found = await diagnosed(made)
+    assert ("plans", "claimctl") in problems(found)
+    assert the(found, "plans").message.endswith(text)
+
+
+async def test_claims_that_a_plan_froze_are_one_line_and_are_not_ready() -> None:
+    made = Server.started()
+    elected(made)
+    made.claim("slice", made.deployment())
+    frozen = {"type": "Ready", "status": "False", "reason": "FrozenForDowngrade", "message": ""}
+    stamped = {**frozen, "lastTransitionTime": "2026-03-01T11:00:00Z"}
+    for name in ("one", "two"):
+        made.reservation(name, status={"observedGeneration": 1, "conditions": [stamped]})
+    assert problems(await diagnosed(made)) == []
+    made.write_list(made.pod("a"))
+    await made.plan()
+    found = await diagnosed(made)
+    text = "not held, frozen for the downgrade: its devices are lost when its last pod ends; Do not"
+    assert the(found, "reservations").message.startswith(text)
 
 
 async def test_a_taint_of_a_killed_run_is_found_on_its_node() -> None:

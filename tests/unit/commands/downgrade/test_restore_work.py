@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.downgrade.restore_work import concerned, exit_code
+from claimctl.commands.downgrade.following import PlanResult
+from claimctl.commands.downgrade.report import document
+from claimctl.commands.downgrade.restore_work import concerned, restored_code
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
@@ -26,4 +28,5 @@ def test_the_end_of_a_way_back(
 ) -> None:
     record = DowngradedClaim(namespace="ml", name="slice", state=state, replaced_references=left)
     status = DowngradePlanStatus(phase=phase, claims=(record,))
-    assert (exit_code(status), len(concerned(status))) == (code, count)
+    report = document(PlanResult(status, "controller"), concerned(status))
+    assert (restored_code(report), len(report.claims)) == (code, count)

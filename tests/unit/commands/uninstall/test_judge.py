@@ -12,6 +12,7 @@ from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.commands.uninstall.judge import (
     adoptable,
     group_pods,
+    is_for_user,
     leftovers,
     lost_owners,
     notes,
@@ -351,6 +352,21 @@ def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
 )
 def test_what_time_alone_ends(reason: str, after: float | None, passing: bool) -> None:
     assert passes(Leftover("ResourceClaim", "ml", "slice", reason, "", after)) is passing
+
+
+@pytest.mark.parametrize(
+    ("reason", "alone"),
+    [
+        ("FinishedPodsLeft", True),
+        ("UnreadableObject", True),
+        ("ForeignFinalizer", False),
+        ("ConsumersLeft", False),
+        ("Withdrawn", False),
+        ("Annotated", False),
+    ],
+)
+def test_what_only_a_user_takes_away(reason: str, alone: bool) -> None:
+    assert is_for_user(Leftover("ClaimReservation", "ml", "train", reason, "")) is alone
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,7 @@ def test_frozen_for_a_downgrade_no_workload_reference_is_added_and_new_pods_are_
     on.put(running("a"), running("b"))
     assert lists(on.settle(seconds=5)) == [((pod_ref("a"), pod_ref("b")), False)]
     assert condition(on, "Reserved") == ("False", "FrozenForDowngrade")
+    assert condition(on, "Ready") == ("False", "FrozenForDowngrade")
 
 
 def test_frozen_a_workload_reference_that_still_stands_is_left_as_it_is() -> None:

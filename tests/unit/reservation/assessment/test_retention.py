@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as replace_state
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -315,6 +316,18 @@ def test_a_reservation_asks_for(found: RetentionDecision, action: Action, reason
     """With HOLD, ``reason`` is why the claim is not released."""
     said = found.blocker.reason if found.action is Action.HOLD and found.blocker else found.reason
     assert (found.action, said) == (action, reason)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=1)])
+def test_a_pod_that_cannot_be_scheduled_is_looked_at_again_after_the_timeout(
+    ahead: timedelta,
+) -> None:
+    """Also if its scheduler's clock is ahead: this process's clock may be set right meanwhile."""
+    reserved = reservation(status=held_status(), reallocate_timeout_seconds=5)
+    waiting = pending("a", unschedulable_at=NOW + ahead)
+    blocker = decision(ACTIVE, claim(WORKLOAD), waiting, reserved=reserved).blocker
+    assert blocker is not None
+    assert blocker.after == 5
 
 
 UNKNOWN = WorkloadState(WorkloadPhase.UNKNOWN, "uid-train", problem="ended fails: no such key")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from kube_in_process.components.controllers.replicasets import available_in, orphaned, pod_from
 from kube_in_process.components.controllers.revisions import Revisions
 from kube_in_process.components.controllers.statefulsets.volumes import (
+    claim_name,
+    retained,
     volume_claims,
     with_volumes,
 )
@@ -24,6 +26,7 @@ from kube_in_process.components.objects import (
     matches,
     name,
     namespace,
+    owners,
     uid,
     with_owner,
     without_owner,
@@ -134,6 +137,7 @@ class StatefulSetController(Component[Key]):
 
         Returns whether a pod of an old template was deleted.
         """
+        self._retain(state)
         if _strategy(state.workload) == "Recreate":
             old = [pod for pod in state.pods if revision_of(pod) != name(state.update)]
             if old:
@@ -232,6 +236,23 @@ class StatefulSetController(Component[Key]):
             except StatusError as error:
                 if error.reason != "AlreadyExists":
                     raise
+
+    def _retain(self, state: _State) -> None:
+        """Give the claims of the pods the owners that the retention policy asks for."""
+        workload = state.workload
+        templates = workload["spec"].get("volumeClaimTemplates") or ()
+        if not templates:
+            return
+        wanted = _ordinals(workload)
+        for pod, template in ((pod, each) for pod in state.pods for each in templates):
+            place = (namespace(workload), claim_name(template, workload, ordinal(pod)))
+            claim = self.views["persistentvolumeclaims"].get(*place)
+            if claim is None:
+                continue
+            found = retained(claim, workload, pod, surplus=ordinal(pod) not in wanted)
+            if found != owners(claim):
+                patch = {"metadata": {"uid": uid(claim), "ownerReferences": found}}
+                self.api.patch("persistentvolumeclaims", *place, patch)
 
     def _delete(self, workload: Object, pod: Object) -> None:
         with suppress(NotFound):

@@ -4,29 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kube_in_process.components.objects import controller_reference, name, namespace
+from kube_in_process.components.objects import (
+    controller_reference,
+    name,
+    namespace,
+    owners,
+    uid,
+)
 from kube_in_process.objects import Object
 
 
 def volume_claims(workload: Object, number: int) -> Iterator[Object]:
-    """The claims of the pod with this ordinal. They stay when the pod goes.
+    """The claims of the pod with this ordinal.
 
     They have an owner, the StatefulSet, only if it wants them deleted with it.
     """
-    retention = workload["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     selected = (workload["spec"]["selector"].get("matchLabels")) or {}
     for template in workload["spec"].get("volumeClaimTemplates") or []:
         labels = template["metadata"].get("labels") or {}
         meta: Object = {
-            "name": _claim_name(template, workload, number),
+            "name": claim_name(template, workload, number),
             "namespace": namespace(workload),
             "labels": {**labels, **selected},
         }
         if template["metadata"].get("annotations"):
             meta["annotations"] = template["metadata"]["annotations"]
-        if retention.get("whenDeleted") == "Delete":
+        if _deletes(workload, "whenDeleted"):
             meta["ownerReferences"] = [controller_reference(workload)]
         yield {"metadata": meta, "spec": template["spec"]}
+
+
+def retained(claim: Object, workload: Object, pod: Object, *, surplus: bool) -> list[Object]:
+    """The owners of a claim, by which it is deleted with the StatefulSet, or with a surplus pod.
+
+    The rules are those of upstream's stateful_set_utils.go.
+    """
+    own = {uid(workload), uid(pod)}
+    others = [each for each in owners(claim) if each["uid"] not in own]
+    if surplus and _deletes(workload, "whenScaled"):
+        return [*others, controller_reference(pod)]
+    if _deletes(workload, "whenDeleted"):
+        return [*others, controller_reference(workload)]
+    return others
+
+
+def _deletes(workload: Object, when: str) -> bool:
+    policy = workload["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    return bool(policy.get(when) == "Delete")
 
 
 def with_volumes(spec: Object, workload: Object, number: int) -> Object:
@@ -34,7 +58,7 @@ def with_volumes(spec: Object, workload: Object, number: int) -> Object:
     volumes = [
         {
             "name": name(template),
-            "persistentVolumeClaim": {"claimName": _claim_name(template, workload, number)},
+            "persistentVolumeClaim": {"claimName": claim_name(template, workload, number)},
         }
         for template in workload["spec"].get("volumeClaimTemplates") or []
     ]
@@ -45,5 +69,5 @@ def with_volumes(spec: Object, workload: Object, number: int) -> Object:
     return {**spec, "volumes": [*volumes, *others]}
 
 
-def _claim_name(template: Object, workload: Object, number: int) -> str:
+def claim_name(template: Object, workload: Object, number: int) -> str:
     return f"{name(template)}-{name(workload)}-{number}"

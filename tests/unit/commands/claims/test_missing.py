@@ -1,4 +1,4 @@
-"""The frame of ``claimctl explain``: which object is meant, and what if there is none."""
+"""What ``claimctl explain`` says of objects that are not there, and of what leads to a claim."""
 
 from __future__ import annotations
 

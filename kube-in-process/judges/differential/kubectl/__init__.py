@@ -1,0 +1,1 @@
+"""What kubectl asks a server, command by command, and what a real one answers."""

@@ -1,0 +1,1 @@
+"""Admission control: policies in CEL and webhooks change or refuse writes."""

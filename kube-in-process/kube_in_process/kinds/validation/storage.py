@@ -1,0 +1,260 @@
+"""Validation of the kinds of storage.k8s.io."""
+
+from __future__ import annotations
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.kinds.validation.amounts import not_negative
+from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
+from kube_in_process.kinds.validation.label_selectors import label_selector
+from kube_in_process.kinds.validation.ordinary import immutable
+from kube_in_process.kinds.validation.persistent_volumes import (
+    csi_driver_name,
+    inline_volume_errors,
+    negative_quantity,
+)
+from kube_in_process.objects import Object
+from kube_in_process.text import names
+
+_RECLAIM = ("Delete", "Retain")
+_BINDING = ("Immediate", "WaitForFirstConsumer")
+_FS_GROUP = ("File", "None", "ReadWriteOnceWithFSType")
+_LIFECYCLE = ("Persistent", "Ephemeral")
+_MOST_PARAMETERS, _LARGEST_PARAMETERS = 512, 256 * 1024
+_LONGEST_NODE_ID, _LONGEST_MESSAGE = 256, 1024
+_SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
+
+
+def storage_class_rules(obj: Object) -> list[FieldError]:
+    found = _provisioner(obj.get("provisioner") or "", "provisioner")
+    found += _parameters(obj.get("parameters") or {})
+    if (reclaim := obj.get("reclaimPolicy")) and reclaim not in _RECLAIM:
+        found.append(errors.not_supported("reclaimPolicy", reclaim, _RECLAIM))
+    binding = obj.get("volumeBindingMode")
+    if binding not in _BINDING:
+        found.append(errors.not_supported("volumeBindingMode", binding, _BINDING))
+    for index, term in enumerate(obj.get("allowedTopologies") or []):
+        found += _topology(term, f"allowedTopologies[{index}].matchLabelExpressions")
+    return found
+
+
+def storage_class_changes(new: Object, old: Object) -> list[FieldError]:
+    fixed = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+    return immutable(new, old, fixed)
+
+
+def _provisioner(name: str, path: str) -> list[FieldError]:
+    if not name:
+        return [errors.required(path)]
+    return errors.invalid_name(path, name.lower(), names.qualified_name)
+
+
+def _parameters(parameters: Object) -> list[FieldError]:
+    path = "parameters"
+    if len(parameters) > _MOST_PARAMETERS:
+        return [errors.too_long(path, _MOST_PARAMETERS)]
+    found: list[FieldError] = []
+    if "" in parameters:
+        found.append(errors.invalid_value(path, "", "field can not be empty."))
+    if sum(len(key) + len(value) for key, value in parameters.items()) > _LARGEST_PARAMETERS:
+        found.append(errors.too_long(path, _LARGEST_PARAMETERS))
+    return found
+
+
+def _topology(term: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    keys: list[str] = []
+    for index, each in enumerate(term.get("matchLabelExpressions") or []):
+        place, key, values = f"{path}[{index}]", each.get("key") or "", each.get("values") or []
+        if not values:
+            found.append(errors.required(f"{place}.values"))
+        found += [
+            errors.duplicate(f"{place}.values[{at}]", value)
+            for at, value in enumerate(values)
+            if value in values[:at]
+        ]
+        found += errors.invalid_name(f"{place}.key", key, names.qualified_name)
+        if key in keys:
+            found.append(errors.duplicate(f"{place}.key", key))
+        keys.append(key)
+    return found
+
+
+def attributes_class_rules(obj: Object) -> list[FieldError]:
+    """The errors of a VolumeAttributesClass."""
+    parameters = obj.get("parameters") or {}
+    found = [*_provisioner(obj.get("driverName") or "", "driverName"), *_parameters(parameters)]
+    if not parameters:
+        text = "must contain at least one key/value pair"
+        found.append(errors.required("parameters", text))
+    return found
+
+
+def attributes_class_changes(new: Object, old: Object) -> list[FieldError]:
+    fixed = [
+        errors.forbidden_field(key, f"updates to {key} are forbidden.")
+        for key in ("driverName", "parameters")
+        if (new.get(key) or None) != (old.get(key) or None)
+    ]
+    return [*fixed, *attributes_class_rules(new)]
+
+
+def driver_rules(obj: Object) -> list[FieldError]:
+    """The errors of a CSIDriver."""
+    spec = obj["spec"]
+    policy = spec.get("fsGroupPolicy")
+    found: list[FieldError] = []
+    if policy is not None and policy not in _FS_GROUP:
+        found.append(errors.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP))
+    requests = spec.get("tokenRequests") or []
+    found += _token_requests(requests)
+    found += [
+        errors.not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE)
+        for mode in spec.get("volumeLifecycleModes") or []
+        if mode not in _LIFECYCLE
+    ]
+    path = "spec.nodeAllocatableUpdatePeriodSeconds"
+    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < 10:
+        text = "must be greater than or equal to 10 seconds"
+        found.append(errors.invalid_value(path, period, text))
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not requests:
+        text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        path = "spec.serviceAccountTokenInSecrets"
+        found.append(errors.invalid_value(path, in_secrets, text))
+    return found
+
+
+def _token_requests(requests: list[Object]) -> list[FieldError]:
+    found: list[FieldError] = []
+    audiences: list[str] = []
+    for index, request in enumerate(requests):
+        path, audience = f"spec.tokenRequests[{index}]", request.get("audience") or ""
+        if audience in audiences:
+            found.append(errors.duplicate(f"{path}.audience", audience))
+            continue
+        audiences.append(audience)
+        seconds, where = request.get("expirationSeconds"), f"{path}.expirationSeconds"
+        if seconds is not None and seconds < _SHORTEST_TOKEN:
+            text = "may not specify a duration less than 10 minutes"
+            found.append(errors.invalid_value(where, seconds, text))
+        if seconds is not None and seconds > _LONGEST_TOKEN:
+            text = "may not specify a duration larger than 2^32 seconds"
+            found.append(errors.invalid_value(where, seconds, text))
+    return found
+
+
+def driver_changes(new: Object, old: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key, shown in (
+        ("attachRequired", "attachedRequired"),
+        ("volumeLifecycleModes", "volumeLifecycleModes"),
+    ):
+        if new["spec"].get(key) != old["spec"].get(key):
+            value = new["spec"].get(key)
+            found.append(errors.invalid_value(f"spec.{shown}", value, "field is immutable"))
+    return found
+
+
+def node_rules(obj: Object) -> list[FieldError]:
+    """The errors of a CSINode."""
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, driver in enumerate((obj.get("spec") or {}).get("drivers") or []):
+        path, name = f"spec.drivers[{index}]", driver.get("name") or ""
+        found += csi_driver_name(name, f"{path}.name")
+        found += _node_id(driver.get("nodeID") or "", f"{path}.nodeID")
+        limits = driver.get("allocatable") or {}
+        found += not_negative(limits, ("count",), f"{path}.allocatable")
+        if name in seen:
+            found.append(errors.duplicate(f"{path}.name", name))
+        seen.add(name)
+        keys = driver.get("topologyKeys") or []
+        for at, key in enumerate(keys):
+            if not key:
+                found.append(errors.required(path))
+            if key in keys[:at]:
+                found.append(errors.duplicate(path, key))
+            found += errors.invalid_name(path, key, names.qualified_name)
+    return found
+
+
+def _node_id(value: str, path: str) -> list[FieldError]:
+    if not value:
+        return [errors.required(path)]
+    text = f"must be {_LONGEST_NODE_ID} characters or less"
+    return [errors.invalid_value(path, value, text)] if len(value) > _LONGEST_NODE_ID else []
+
+
+def node_changes(new: Object, old: Object) -> list[FieldError]:
+    """Of a driver that stays, only what it can attach may change."""
+    before = {each["name"]: each for each in old["spec"].get("drivers") or []}
+    found: list[FieldError] = []
+    for driver in new["spec"].get("drivers") or []:
+        known = before.get(driver.get("name"))
+        if known is None:
+            continue
+        now = {**driver, "allocatable": None}
+        if now != {**known, "allocatable": None}:
+            shown = go_text(now, STRUCTS["node_driver"])
+            found.append(errors.invalid_text("spec.drivers", shown, "field is immutable"))
+    return found
+
+
+def attachment_rules(obj: Object) -> list[FieldError]:
+    """The errors of a VolumeAttachment."""
+    spec = obj["spec"]
+    source, path = spec.get("source") or {}, "spec.source"
+    volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    one_of = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    found = csi_driver_name(spec.get("attacher") or "", "spec.attacher")
+    if volume is None and inline is None:
+        found.append(errors.required(path, one_of))
+    elif volume is not None and inline is not None:
+        found.append(errors.forbidden_field(path, one_of))
+    elif volume == "":
+        text = "must specify non empty persistentVolumeName"
+        found.append(errors.required(f"{path}.persistentVolumeName", text))
+    elif inline is not None:
+        found += inline_volume_errors(inline, f"{path}.inlineVolumeSpec")
+    found += errors.invalid_name("spec.nodeName", spec.get("nodeName") or "", names.subdomain)
+    found += attachment_status_rules(obj)
+    if volume is not None:
+        found += errors.invalid_name(f"{path}.persistentVolumeName", volume, names.subdomain)
+    return found
+
+
+def attachment_changes(new: Object, old: Object) -> list[FieldError]:
+    if new["spec"] == old["spec"]:
+        return []
+    shown = go_text(new["spec"], STRUCTS["attachment_spec"])
+    return [errors.invalid_text("spec", shown, "field is immutable")]
+
+
+def attachment_status_rules(obj: Object) -> list[FieldError]:
+    status = obj.get("status") or {}
+    found: list[FieldError] = []
+    for key in ("attachError", "detachError"):
+        problem, path = status.get(key) or {}, f"status.{key}"
+        if len((problem.get("message") or "").encode()) > _LONGEST_MESSAGE:
+            found.append(errors.too_long(f"{path}.message", _LARGEST_PARAMETERS))
+        code = problem.get("errorCode")
+        if code is not None and code < 0:
+            text = "must be between 0 and 2147483647, inclusive"
+            found.append(errors.invalid_value(f"{path}.errorCode", code, text))
+    return found
+
+
+def capacity_rules(obj: Object) -> list[FieldError]:
+    """The errors of a CSIStorageCapacity."""
+    found: list[FieldError] = []
+    if obj.get("nodeTopology") is not None:
+        found += label_selector(obj["nodeTopology"], "nodeTopology")
+    name = obj.get("storageClassName") or ""
+    found += errors.invalid_name("storageClassName", name, names.subdomain)
+    return [*found, *negative_quantity(obj.get("capacity"), "capacity")]
+
+
+def capacity_changes(new: Object, old: Object) -> list[FieldError]:
+    return immutable(new, old, ("nodeTopology", "storageClassName"))

@@ -1,0 +1,190 @@
+"""The tree of a CEL expression, for checks of its types and of its cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_TOKENS = re.compile(
+    r"""(?P<text>[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<number>0[xX][0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?)
+    |(?P<space>\s+|//[^\n]*)
+    |(?P<mark>&&|\|\||[<>=!]=|[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE,
+)
+_LEVELS = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
+"""The operators, those that bind least first."""
+_WORDS = {"true": "bool", "false": "bool", "null": "null"}
+
+
+class NotUnderstood(ValueError):
+    """The expression has something that this parser does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class CelNode:
+    """``kind`` is literal, name, select, has, index, call, method, list or map. ``at`` is where the
+    server says that an error is. ``name`` is the name, the operator or the type of a literal.
+    ``parts`` are the parts: the target of a selection or a method is the first."""
+
+    kind: str
+    at: int
+    name: str = ""
+    parts: tuple[CelNode, ...] = ()
+    length: int = 1
+    """Of a literal text."""
+
+
+def tree_of(source: str) -> CelNode:
+    """The tree of an expression.
+
+    Raises:
+        NotUnderstood
+    """
+    parser = _Parser(source)
+    found = parser.expression()
+    if parser.kind:
+        raise NotUnderstood(source)
+    return found
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self._tokens: list[tuple[str, str, int]] = []
+        at = 0
+        while at < len(source):
+            found = _TOKENS.match(source, at)
+            if found is None:
+                raise NotUnderstood(source)
+            if found.lastgroup != "space":
+                self._tokens.append((found.lastgroup or "", found[0], at))
+            at = found.end()
+        self._next = 0
+
+    def _peek(self) -> tuple[str, str, int]:
+        more = self._next < len(self._tokens)
+        return self._tokens[self._next] if more else ("", "", -1)
+
+    @property
+    def kind(self) -> str:
+        return self._peek()[0]
+
+    @property
+    def text(self) -> str:
+        """The next token, if it is a mark or a name."""
+        kind, text, _ = self._peek()
+        return text if kind in ("mark", "name") else ""
+
+    def _take(self, wanted: str = "") -> tuple[str, int]:
+        kind, text, at = self._peek()
+        if not kind or (wanted and text != wanted):
+            raise NotUnderstood(text)
+        self._next += 1
+        return text, at
+
+    def expression(self) -> CelNode:
+        found = self._binary(0)
+        if self.text != "?":
+            return found
+        _, at = self._take()
+        yes = self._binary(0)
+        self._take(":")
+        return CelNode("call", at, "_?_:_", (found, yes, self.expression()))
+
+    def _binary(self, level: int) -> CelNode:
+        if level == len(_LEVELS):
+            return self._unary()
+        found = self._binary(level + 1)
+        while self.text in _LEVELS[level]:
+            text, at = self._take()
+            name = "@in" if text == "in" else f"_{text}_"
+            found = CelNode("call", at, name, (found, self._binary(level + 1)))
+        return found
+
+    def _unary(self) -> CelNode:
+        if self.text not in ("!", "-"):
+            return self._member()
+        text, at = self._take()
+        inner = self._unary()
+        if text == "-" and inner.kind == "literal":
+            return inner
+        return CelNode("call", at, f"{text}_", (inner,))
+
+    def _member(self) -> CelNode:
+        found = self._primary()
+        while self.text in (".", "["):
+            text, at = self._take()
+            if text == "[":
+                found = CelNode("index", at, "_[_]", (found, self.expression()))
+                self._take("]")
+                continue
+            if self.kind != "name":
+                raise NotUnderstood(self.text)
+            name, _ = self._take()
+            if self.text == "(":
+                _, at = self._take()
+                found = CelNode("method", at, name, (found, *self._list(")", self.expression)))
+            else:
+                found = CelNode("select", at, name, (found,))
+        if self.text == "{":
+            raise NotUnderstood("a typed object")
+        return found
+
+    def _primary(self) -> CelNode:
+        kind, text, at = self._peek()
+        if kind == "name":
+            return self._named()
+        self._take()
+        if kind == "text":
+            length = len(text.strip("rR").strip("'\""))
+            return CelNode("literal", at, "string", length=length)
+        if kind == "number":
+            return CelNode("literal", at, _number(text))
+        if text == "(":
+            found = self.expression()
+            self._take(")")
+            return found
+        if text == "[":
+            return CelNode("list", at, parts=self._list("]", self.expression))
+        if text == "{":
+            pairs = self._list("}", self._pair)
+            return CelNode("map", at, parts=tuple(part for pair in pairs for part in pair.parts))
+        raise NotUnderstood(text)
+
+    def _named(self) -> CelNode:
+        text, at = self._take()
+        if text in _WORDS:
+            return CelNode("literal", at, _WORDS[text])
+        if self.text != "(":
+            return CelNode("name", at, text)
+        _, at = self._take()
+        parts = self._list(")", self.expression)
+        if text != "has":
+            return CelNode("call", at, text, parts)
+        if len(parts) != 1 or parts[0].kind != "select":
+            raise NotUnderstood("has")
+        return CelNode("has", at, parts[0].name, parts[0].parts)
+
+    def _pair(self) -> CelNode:
+        key = self.expression()
+        self._take(":")
+        return CelNode("pair", key.at, parts=(key, self.expression()))
+
+    def _list(self, end: str, read: Callable[[], CelNode]) -> tuple[CelNode, ...]:
+        """The items up to ``end``; a comma may follow the last."""
+        found: list[CelNode] = []
+        while self.text != end:
+            found.append(read())
+            if self.text != ",":
+                break
+            self._take()
+        self._take(end)
+        return tuple(found)
+
+
+def _number(text: str) -> str:
+    if text[-1] in "uU":
+        return "uint"
+    return "int" if text.isdigit() or text[:2] in ("0x", "0X") else "double"
