@@ -19,6 +19,7 @@ from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.claim_document import explanation_of, unreadable_of
 from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
+from claimctl.commands.claims.matters import SEE_THE_CLAIM, WRONG, MatterKind
 from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
 from claimctl.commands.claims.missing import naming
 from claimctl.commands.claims.node_explanation import explain_node, node_lines
@@ -46,6 +47,9 @@ def explain_reason(name: str, output: Output) -> int:
         if reasons := extension.reasons():
             for word, text in reasons.meanings.items():
                 meanings.setdefault(word, ReasonMeaning(reasons.topic, text, reasons.remedy))
+    for kind in MatterKind:
+        text = f"{kind[0].upper()}{kind[1:]}."
+        meanings.setdefault(kind.reason, ReasonMeaning(WRONG, text, SEE_THE_CLAIM))
     by_lower_case = {word.lower(): word for word in meanings}
     known = by_lower_case.get(name.lower())
     if known is None:

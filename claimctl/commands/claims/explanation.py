@@ -18,7 +18,7 @@ from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
-from claimctl.commands.claims.judgement import judged
+from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places, not_known, read_places
 from claimctl.commands.claims.uncreated import uncreated
@@ -110,6 +110,12 @@ class Explanation:
         under_way = self.release is not None
         known = (it for it in self.matters if not (under_way and it.kind in OF_DEVICES))
         return tuple(dict.fromkeys(step for matter in known for step in matter.steps))
+
+    @property
+    def steps_for_pods(self) -> tuple[str, ...]:
+        """The same for somebody who looks at a pod: not that the pod is to be looked at."""
+        seen = (see_why(self.view),) if waiting_pods(self.view) else ()
+        return tuple(step for step in self.steps if step not in seen)
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:

@@ -16,7 +16,7 @@ from claimctl.commands.claims.matters import Matter, MatterKind
 from claimctl.commands.claims.meanings import MEANINGS
 from claimctl.commands.claims.places import Places
 from claimctl.commands.claims.vain_requests import vain_requests
-from claimctl.commands.claims.whereabouts import whereabouts
+from claimctl.commands.claims.whereabouts import to_give_up, whereabouts
 from claimctl.downgrade import under_way
 from claimctl.reservation.facts.pods import is_prepared, is_stuck
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -129,7 +129,9 @@ def _waiting(view: ClaimView, now: datetime, *, known: bool) -> Iterator[Matter]
         f"{what} since {first:%Y-%m-%dT%H:%M:%SZ} "
         f"({duration((now - first).total_seconds())}): {listed(names)}"
     )
-    steps = () if known else (see_why(view),)
+    held_in_vain = view.consumers.stuck and not view.consumers.bound
+    give_up = tuple(to_give_up(view)) if held_in_vain and view.claim.devices else ()
+    steps = () if known else (see_why(view), *give_up)
     yield Matter(MatterKind.PODS_WAIT, "", text, steps)
 
 

@@ -26,6 +26,15 @@ class MatterKind(StrEnum):
     RELEASE_WAITS = "its release waits"
     PODS_WAIT = "its pods wait"
 
+    @property
+    def reason(self) -> str:
+        """The name as one word: DeviceGone."""
+        return self.name.title().replace("_", "")
+
+
+WRONG = "What is wrong with a claim"
+SEE_THE_CLAIM = "`claimctl explain CLAIM` names it, and says what to do."
+
 
 OF_DEVICES = frozenset(
     {
@@ -59,7 +68,7 @@ class Matter:
     @property
     def reason(self) -> str:
         """One word for it: DeviceGone."""
-        return self.word or self.kind.name.title().replace("_", "")
+        return self.word or self.kind.reason
 
     @property
     def is_of_node(self) -> bool:

@@ -257,7 +257,10 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     }
     if findings.state not in TERMINAL_PHASES:
         yield from (
-            step for use in findings.uses if use.explanation for step in use.explanation.steps
+            step
+            for use in findings.uses
+            if use.explanation
+            for step in use.explanation.steps_for_pods
         )
     for reason, text in findings.reasons():
         if reason == "ClaimReleasing":

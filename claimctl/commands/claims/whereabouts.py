@@ -75,12 +75,13 @@ def _for_another_device(view: ClaimView, *, tainted: bool = False) -> Iterator[s
     elif bound:
         yield "For another device, let all its pods end: scale its workload to 0 and back"
     if never or not bound:
-        yield from _to_give_up(view)
+        yield from to_give_up(view)
     if tainted:
         yield "To keep a device with a taint, tolerate the taint in the claim's request"
 
 
-def _to_give_up(view: ClaimView) -> Iterator[str]:
+def to_give_up(view: ClaimView) -> Iterator[str]:
+    """How a claim that pods cannot use comes to other devices, if a ClaimReservation holds it."""
     command = f"claimctl release {view.name} -n {view.namespace}"
     if view.never_given_up:
         yield f"{NEVER_GIVEN_UP}; give it up: {command}"
@@ -99,7 +100,7 @@ def _of_nodes(view: ClaimView, places: Places) -> Iterator[Matter]:
     if not usable:
         names = ", ".join(view.nodes) or "of its allocation"
         text = "it does not exist any more, and the claim's devices can be used nowhere else"
-        yield Matter(MatterKind.NODE_GONE, f"node {names}", text, tuple(_to_give_up(view)))
+        yield Matter(MatterKind.NODE_GONE, f"node {names}", text, tuple(to_give_up(view)))
         return
     matters = [matter for node in usable if (matter := _of_node(view, node)) is not None]
     if len(matters) == len(usable):
@@ -113,8 +114,9 @@ def _of_node(view: ClaimView, node: Node) -> Matter | None:
     tolerations = {pod.spec.tolerations for pod in pods}
     if node.status.is_unready:
         text = "it is not ready: its kubelet is away, or cannot work"
-        step = f"See why node {name} is not ready: kubectl describe node {name}"
-        return Matter(MatterKind.NODE_NOT_READY, about, text, (step,))
+        steps = [f"See why node {name} is not ready: kubectl describe node {name}"]
+        steps += to_give_up(view) if not view.consumers.bound else ()
+        return Matter(MatterKind.NODE_NOT_READY, about, text, tuple(steps))
     taints = lasting_taints(node)
     if CORDON in taints and not any(admits((CORDON,), known) for known in tolerations):
         text = "it is cordoned, so it takes no new pods"

@@ -10,6 +10,7 @@ from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.main import run
 from claimctl.commands.claims.explain_work import explain_reason
+from claimctl.commands.claims.matters import MatterKind
 
 
 def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +19,14 @@ def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
         "ConsumersLeft: Pods use the claim.\n"
         "What to do: Scale the workload down, or delete the pods that the message names.\n"
     )
+
+
+@pytest.mark.parametrize("kind", MatterKind)
+def test_each_word_in_brackets_of_get_is_explained(
+    kind: MatterKind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain_reason(kind.reason, Output.TABLE) == 0
+    assert capsys.readouterr().out.startswith(f"{kind.reason}: ")
 
 
 def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,21 @@ async def test_claims_that_are_made_for_the_pods_or_their_group_are_claims_of_th
     assert ("  and 2 more claims" in lines) is (more == 2)
 
 
+async def test_a_pod_that_a_hold_pins_is_led_to_the_release_and_not_to_itself() -> None:
+    server = Server.started()
+    has_devices(server, "slice", server.deployment())
+    publish(server, "slice")
+    server.reservation()
+    server.pod("late", node="")
+    unschedulable(server, "late", "Insufficient cpu")
+    await server.clock.sleep(15)
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert found.reasons()[0][0] == "Unschedulable"
+    assert found.advice() == (
+        "claimctl gives the claim up by itself; to do it now: claimctl release slice -n ml",
+    )
+
+
 async def test_a_reservation_whose_claim_is_missing_is_not_denied() -> None:
     server = Server.started()
     server.deployment(annotations={"claimctl.io/reserve": "*"})
