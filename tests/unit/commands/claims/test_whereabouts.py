@@ -189,7 +189,7 @@ def test_one_node_that_takes_pods_is_enough() -> None:
 
 @pytest.mark.parametrize("bound", [True, False])
 def test_a_claim_on_a_node_that_is_not_ready_is_given_up_where_no_pod_runs(bound: bool) -> None:
-    unready = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    unready: Json = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     (only,) = found(piece(GPU_0), nodes=(node(**unready),), pods=(pod(bound=bound),))
     assert only.reason == "NodeNotReady"
     see = "See why node n1 is not ready: kubectl describe node n1"
