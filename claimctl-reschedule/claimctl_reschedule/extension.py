@@ -80,7 +80,7 @@ class Reschedule(Extension):
         from claimctl_reschedule.plan.reasons import MEANINGS
 
         return ReasonsOfExtension(
-            "Why claimctl reschedule leaves a pod where it is",
+            "Why a pod is not moved",
             "`claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD` shows more.",
             {str(ground): text for ground, text in MEANINGS.items()},
         )

@@ -91,7 +91,7 @@ reschedule --policy-config-file {folder}/policy.yaml
 """The first line of a command is tried in every form of output."""
 SHOW_TEXTS = {
     *("get", "explain", "timeline", "tree", "doctor", "version"),
-    *("reschedule", "downgrade prepare", "doctor driver"),
+    *("reschedule", "downgrade prepare", "doctor driver", "doctor orphans"),
 }
 """The commands that show texts of tenants, and not only names that the API server checks."""
 POLICY = {

@@ -441,6 +441,7 @@ NO_STATE = {
     "claimctl install --component rbac": "needs a cluster without the roles",
     "claimctl release": "a word of a meaning, not a step",
     "claimctl reserve {}/{} -n {}": "names who decides in place of a copy: test_kinds_commands.py",
+    "claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD": "is about no pod",
     "claimctl reschedule --policy-config-file FILE --why {}/{}": "needs the reader's policy file",
     "claimctl reschedule lets one through at a time": "a sentence",
     "claimctl upgrade status": "played by the runbook of the upgrade",

@@ -85,7 +85,7 @@ async def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(
     assert (dry.document["dryRun"], dry.document["kind"]) == (True, "OrphanList")
     assert yaml.safe_load(dry_too.out) == dry.document
     assert table.out.splitlines()[0].split() == [
-        *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT"),
+        *("NAMESPACE", "CLAIM", "REASON", "DEVICES", "OUTCOME", "WHAT"),
     ]
     assert wide.out.splitlines()[0].endswith("UID")
     assert "1 of 2 claims would be freed, nothing was written: --yes frees them" in table.err

@@ -159,7 +159,7 @@ async def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
     async with office(tmp_path) as made:
         await _leave_over(made.stage)
         seen = await made.ask(user, "doctor", "orphans", "-n", NAMESPACE)
-        assert (seen.code, "AllocatedToNobody   WouldFree" in seen.out) == (3, True), seen
+        assert (seen.code, "AllocatedToNobody   p/x       WouldFree" in seen.out) == (3, True), seen
         done = await made.ask(user, "doctor", "orphans", "-n", NAMESPACE, "--yes")
         assert (done.code, "Failed" in done.out) == (1, True), done
         assert told in done.err, done

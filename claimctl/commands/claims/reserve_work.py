@@ -243,13 +243,13 @@ def lines(done: Reserving) -> list[str]:
     count = "claim" if len(done.claims) == 1 else "claims"
     # the pods of some kinds say which claims these are, and there may be none yet
     which = f"{count} {', '.join(done.claims)}" if done.claims else "the claims that its pods name"
-    if done.controller is None:
+    if done.dry_run:
         written = " ".join(f"{name}={value}" for name, value in done.annotations.items())
         head = f"{which} would be reserved (dry run) for {target} in {done.namespace}"
         return [head, f"it would be annotated: {written}"]
     undo = f"To end it: kubectl -n {done.namespace} annotate {target} {RESERVE_ANNOTATION}-"
     look = f"To see it: claimctl explain {target} -n {done.namespace}"
-    if done.controller.state is State.ACTING:
+    if done.controller is None or done.controller.state is State.ACTING:
         return [f"{which} reserved for {target} in {done.namespace}", look, undo]
     head = f"{target} in {done.namespace} is annotated, to reserve {which}"
     if done.controller.state is State.UNKNOWN:

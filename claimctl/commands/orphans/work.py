@@ -60,7 +60,7 @@ def table(candidates: Sequence[Candidate], namespace: str) -> Table:
         columns=columns(
             *("NAMESPACE", "CLAIM", "REASON", "DEVICES", "OUTCOME", "WHAT", "REFERENCES", "UID"),
             text=("WHAT",),
-            drop=("WHAT", "REASON"),
+            drop=("DEVICES", "WHAT", "REASON"),
             wide=("REFERENCES", "UID"),
         ),
         rows=tuple(
