@@ -127,8 +127,9 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
 
     @property
     def reallocate_after_seconds(self) -> int | None:
-        """For how long pods may be unschedulable before the claim is given up; None for ever."""
-        if self.reallocation_policy == "Never":
+        """For how long pods may be unschedulable before the claim is given up; None for ever. A
+        policy that this version does not know counts as Never."""
+        if self.reallocation_policy != "AfterTimeout":
             return None
         return self.reallocate_timeout_seconds
 

@@ -17,6 +17,7 @@ from claimctl.wire.times import MOST_SECONDS
         ({}, 60, {}),
         ({"reallocateTimeoutSeconds": None}, None, {"reallocateTimeoutSeconds": None}),
         ({"reallocationPolicy": "Never"}, None, {"reallocationPolicy": "Never"}),
+        ({"reallocationPolicy": "Weekly"}, None, {"reallocationPolicy": "Weekly"}),
         (
             {"reallocationPolicy": "Never", "reallocateTimeoutSeconds": 0},
             None,
