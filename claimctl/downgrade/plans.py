@@ -14,7 +14,6 @@ from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
-from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
@@ -50,14 +49,6 @@ async def find(client: Client) -> DowngradePlan | None:
             "the cluster does not serve DowngradePlans (claimctl.io/v1alpha1): install the CRDs "
             "first"
         ) from None
-
-
-async def read_plans(client: Client) -> tuple[DowngradePlan, ...] | None:
-    """The plans there are; None if the caller may not list them."""
-    try:
-        return (await list_if_served(client, DOWNGRADEPLANS)).items
-    except Forbidden:
-        return None
 
 
 async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:

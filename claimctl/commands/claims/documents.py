@@ -1,4 +1,7 @@
-"""The documents of ``claimctl get`` and ``release``, and of ``explain reason/NAME``."""
+"""The documents of ``claimctl get`` and of ``explain reason/NAME``.
+
+``get`` is asked often, so this module imports nothing that explains.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,10 @@ from claimctl.cli.documents import (
     Names,
     Part,
     ReasonText,
-    ReasonToWait,
-    by_names,
     says,
     utc,
 )
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.controller_health import Trouble
-from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import Reference
@@ -126,35 +125,6 @@ class ClaimList(Document, frozen=True):
 
 def list_of(shown: Iterable[ClaimView], now: datetime) -> ClaimList:
     return ClaimList(items=tuple(summary_of(view, now) for view in shown))
-
-
-class ReleaseRequest(Document, frozen=True, kw_only=True):
-    """``claimctl release``"""
-
-    dry_run: bool
-    cancelled: Annotated[bool, says("whether the request was withdrawn")] = False
-    namespace: str
-    name: str
-    uid: str
-    reservations: Annotated[Names, says("names of the ClaimReservations that are asked")]
-    blockers: Annotated[tuple[ReasonToWait, ...], says("what the release waits for")]
-    troubles: Annotated[tuple[Trouble, ...], says("why no controller acts on it now")]
-
-
-def request_of(
-    explanation: Explanation, *, dry_run: bool, cancelled: bool = False
-) -> ReleaseRequest:
-    view = explanation.view
-    return ReleaseRequest(
-        dry_run=dry_run,
-        cancelled=cancelled,
-        namespace=view.namespace,
-        name=view.name,
-        uid=view.claim.metadata.uid,
-        reservations=tuple(reservation.metadata.name for reservation in view.reservations),
-        blockers=by_names(explanation.obstacles, tuple[ReasonToWait, ...]),
-        troubles=explanation.troubles,
-    )
 
 
 class ReasonExplanation(Document, frozen=True, kw_only=False):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.commands.claims.device_classes import PUBLISHED_DEVICES, CountedSlice
-from claimctl.downgrade.plans import read_plans
+from claimctl.downgrade.under_way import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound

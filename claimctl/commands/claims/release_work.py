@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+from claimctl.cli.documents import Document, Names, ReasonToWait, by_names, says
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
@@ -19,7 +20,7 @@ from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.documents import request_of
+from claimctl.commands.claims.controller_health import Trouble
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.commands.claims.missing import naming
 from claimctl.kube.client import Client
@@ -36,6 +37,19 @@ from claimctl.text import counted, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS
+
+
+class ReleaseRequest(Document, frozen=True, kw_only=True):
+    """``claimctl release``"""
+
+    dry_run: bool
+    cancelled: Annotated[bool, says("whether the request was withdrawn")] = False
+    namespace: str
+    name: str
+    uid: str
+    reservations: Annotated[Names, says("names of the ClaimReservations that are asked")]
+    blockers: Annotated[tuple[ReasonToWait, ...], says("what the release waits for")]
+    troubles: Annotated[tuple[Trouble, ...], says("why no controller acts on it now")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +150,22 @@ async def _is_ready(client: Client, name: str) -> bool:
 def show(shown: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
     document = request_of(explanation, dry_run=wanted.dry_run, cancelled=wanted.cancel)
     print_text(wanted.output, shown, document, (resource_name(CLAIM, explanation.view.name),))
+
+
+def request_of(
+    explanation: Explanation, *, dry_run: bool, cancelled: bool = False
+) -> ReleaseRequest:
+    view = explanation.view
+    return ReleaseRequest(
+        dry_run=dry_run,
+        cancelled=cancelled,
+        namespace=view.namespace,
+        name=view.name,
+        uid=view.claim.metadata.uid,
+        reservations=tuple(reservation.metadata.name for reservation in view.reservations),
+        blockers=by_names(explanation.obstacles, tuple[ReasonToWait, ...]),
+        troubles=explanation.troubles,
+    )
 
 
 async def until_free(
