@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +13,7 @@ from kube_in_process.http.documents.openapi_schemas import FORMATS, Components
 from kube_in_process.kinds.builtin import builtin_kinds
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.options import Features
-from kube_in_process.real.flags import Parser, Servers
-from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.programs import CannotStart
+from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.real.transport import HttpTransport
 from kube_in_process.schema import texts
 from kube_in_process.schema.models import Model, model_names, recorded_model
@@ -26,29 +21,21 @@ from kube_in_process.schema.registry import Schemas
 from kube_in_process.schema.texts import server_text
 from kube_in_process.schema.tree import Schema
 
+from judges.asking import record
+
 FILE = Path(texts.__file__).with_name("openapi.json")
 Document = Mapping[str, Any]
 _TYPE = re.compile(r"\w+(?=\]*$)")
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("judges openapi-record", __doc__)
-    parser.add_version()
-    wanted = parser.parse_args(arguments)
-    servers = Servers(programs=parser.programs(wanted.version))
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="judges-") as folder,
-            running(ControlPlane(servers.programs, Path(folder), Wanted())) as plane,
-        ):
-            documents = asyncio.run(_documents(plane))
-    except CannotStart as error:
-        print(error, file=sys.stderr)
-        return 1
+    return record(arguments, "openapi-record", __doc__, _documents, _keep)
+
+
+def _keep(documents: dict[str, Document], _: str) -> str:
     recording = recorded(documents)
     FILE.write_text(json.dumps(recording, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(", ".join(f"{len(values)} {name}" for name, values in recording.items()))
-    return 0
+    return ", ".join(f"{len(values)} {name}" for name, values in recording.items())
 
 
 async def _documents(plane: ControlPlane) -> dict[str, Document]:

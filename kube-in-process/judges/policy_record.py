@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kube_in_process.auth import bootstrap
 from kube_in_process.auth.rbac import GROUP, PLURALS
-from kube_in_process.real.flags import Parser, Servers
-from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.programs import CannotStart
+from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.real.transport import HttpTransport
+
+from judges.asking import record
 
 Object = dict[str, Any]
 
@@ -25,22 +22,12 @@ _OF_VENDORS = ("system:openshift:", "system:controller:service-ca-cert-publisher
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("judges policy-record", __doc__)
-    parser.add_version()
-    wanted = parser.parse_args(arguments)
-    servers = Servers(programs=parser.programs(wanted.version))
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="judges-") as folder,
-            running(ControlPlane(servers.programs, Path(folder), Wanted())) as plane,
-        ):
-            listed = asyncio.run(_listed(plane))
-    except CannotStart as error:
-        print(error, file=sys.stderr)
-        return 1
+    return record(arguments, "policy-record", __doc__, _listed, _keep)
+
+
+def _keep(listed: dict[str, list[Object]], _: str) -> str:
     FILE.write_text(recorded(listed), encoding="utf-8")
-    print(f"{sum(map(len, listed.values()))} roles and bindings")
-    return 0
+    return f"{sum(map(len, listed.values()))} roles and bindings"
 
 
 async def _listed(plane: ControlPlane) -> dict[str, list[Object]]:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from kube_in_process.real.flags import Parser, Servers
-from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
-from kube_in_process.real.servers.programs import CannotStart
+from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.real.transport import HttpTransport
 
+from judges.asking import record
 from judges.conformance.refusals.cases import NAMESPACE, recording_of, requests, shown
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = Parser("judges refusals-record", __doc__)
-    parser.add_version()
-    wanted = parser.parse_args(arguments)
-    servers = Servers(programs=parser.programs(wanted.version))
-    version = ".".join(map(str, servers.programs.version))
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="judges-") as folder,
-            running(ControlPlane(servers.programs, Path(folder), Wanted())) as plane,
-        ):
-            answers = asyncio.run(_asked(plane))
-    except CannotStart as error:
-        print(error, file=sys.stderr)
-        return 1
+    return record(arguments, "refusals-record", __doc__, _asked, _keep)
+
+
+def _keep(answers: dict[str, str], version: str) -> str:
     recording_of(version).write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(answers)} answers of {version}")
-    return 0
+    return f"{len(answers)} answers of {version}"
 
 
 async def _asked(plane: ControlPlane) -> dict[str, str]:
