@@ -11,12 +11,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from kube_in_process.admission.request import AdmissionRequest
-from kube_in_process.kinds.authorization import Attributes, Authorizer
+from kube_in_process.kinds.authorization import Attributes, Authorizer, account_groups
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor
 
 _ASKING: ContextVar[tuple[Authorizer, AdmissionRequest]] = ContextVar("asking")
-_ACCOUNTS = "system:serviceaccounts"
 _OPTIONAL = "optional value"
 """The key of the map that stands for an optional value; without a value there is none."""
 
@@ -47,8 +46,7 @@ def _actor(check: Object) -> Actor:
     if account is None:
         return _ASKING.get()[1].actor
     namespace, name = account
-    groups = (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}", "system:authenticated")
-    return Actor(f"system:serviceaccount:{namespace}:{name}", groups)
+    return Actor(f"system:serviceaccount:{namespace}:{name}", account_groups(namespace))
 
 
 def _decide(check: Object, verb: str) -> Object:

@@ -9,13 +9,17 @@ from datetime import datetime, timedelta
 from random import Random
 
 from kube_in_process.errors import StatusError
-from kube_in_process.kinds.authorization import Attributes, Authorizer
+from kube_in_process.kinds.authorization import (
+    AUTHENTICATED,
+    Attributes,
+    Authorizer,
+    account_groups,
+)
 from kube_in_process.kinds.metadata import new_uid
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor
 from kube_in_process.storage.store import Address, Store
 
-AUTHENTICATED = "system:authenticated"
 ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
 ACCOUNT = "system:serviceaccount:"
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -75,10 +79,9 @@ class Tokens:
 
 
 def _account_actor(issued: _Issued) -> Actor:
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{issued.namespace}", AUTHENTICATED)
     user = f"{ACCOUNT}{issued.namespace}:{issued.name}"
     extra = ((CREDENTIAL, (f"JTI={issued.credential}",)),)
-    return Actor(user, groups, uid=issued.uid, extra=extra)
+    return Actor(user, account_groups(issued.namespace), uid=issued.uid, extra=extra)
 
 
 @dataclass(slots=True)
@@ -141,7 +144,7 @@ def all_groups(user: str, groups: Sequence[str]) -> list[str]:
     complete = list(groups)
     if user.startswith(ACCOUNT) and not complete:
         namespace = user.removeprefix(ACCOUNT).partition(":")[0]
-        complete = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+        complete = list(account_groups(namespace))
     if AUTHENTICATED not in complete and user != ANONYMOUS.user:
         complete.append(AUTHENTICATED)
     return complete

@@ -7,6 +7,14 @@ from typing import Protocol
 
 from kube_in_process.storage.requests import Actor
 
+AUTHENTICATED = "system:authenticated"
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of every ServiceAccount of a namespace."""
+    accounts = "system:serviceaccounts"
+    return accounts, f"{accounts}:{namespace}", AUTHENTICATED
+
 
 @dataclass(frozen=True, slots=True)
 class Attributes:

@@ -10,8 +10,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from kube_in_process.auth.authn import AUTHENTICATED, CREDENTIAL
+from kube_in_process.auth.authn import CREDENTIAL
 from kube_in_process.http.handler import ADMINISTRATOR
+from kube_in_process.kinds.authorization import AUTHENTICATED
 from kube_in_process.serving.kubeconfig import Access
 from kube_in_process.storage.requests import MASTERS, Actor
 
