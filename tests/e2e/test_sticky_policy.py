@@ -8,6 +8,7 @@ import pytest
 
 from claimctl.wire.resources import (
     DEPLOYMENTS,
+    EVENTS,
     JOBS,
     PODS,
     RESOURCECLAIMS,
@@ -129,6 +130,14 @@ async def test_a_name_that_is_too_long_is_refused_where_its_owner_tells_it(stage
     [told] = entries(pod).values()
     assert (pod.metadata.name, len(told.removeprefix("claim "))) == ("fits-0", 253)
     await stage.until_event("FailedCreate")
+    [note] = {
+        each.note
+        for each in (await stage.client.list(EVENTS, NAMESPACE)).items
+        if each.reason == "FailedCreate"
+    }
+    where = 'Pod "long-0" is invalid: spec.resourceClaims[0].resourceClaimName: Invalid value: '
+    assert note.startswith(f"Create Pod long-0 in StatefulSet long failed error: {where}")
+    assert note.endswith("must be no more than 253 characters")
     assert [each.metadata.name for each in await pods(stage, 1)] == ["fits-0"]
 
 
