@@ -93,7 +93,7 @@ AfterUse = Annotated[str, limit(enum=[RETAIN, DELETE])]
 class StickyClaim(Wire, frozen=True, kw_only=True):
     """Which ordinal the claim belongs to, and what happens when that is not wanted any more."""
 
-    ordinal: Annotated[Count, REQUIRED] = 0
+    ordinal: Count
     """The ordinal of the StatefulSet's pod, or the completion index of the Job's."""
     when_scaled: AfterUse = RETAIN
     """When the workload is scaled below the ordinal. Retain: as for an idle workload, by
