@@ -15,9 +15,10 @@ from claimctl.reservation.facts.decision import (
     DeleteClaim,
     DeleteReservation,
     ListLivePods,
+    WriteList,
 )
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import OwnerReference
@@ -82,6 +83,8 @@ def test_a_missing_reservation_comes_before_everything_else() -> None:
     wanted = sticky()
     asked = replace(snapshot(None), reservations=(), to_create=wanted)
     assert decide(asked).write == CreateReservation(wanted)
+    retires = replace(asked, rules=Rules(makes_reservations=False))
+    assert decide(retires).write is None
 
 
 def test_a_setting_that_has_changed_is_written() -> None:
@@ -185,5 +188,5 @@ def test_a_claim_that_somebody_else_made_is_not_held() -> None:
     ready = next(found for found in status.conditions if found.type == "Ready")
     assert (ready.status, ready.reason) == ("False", Reason.STICKY_NAME_TAKEN)
     ours = decide(snapshot(made(claim(pod_ref("a"))), WANTED, pod))
-    assert ours.write is not None
-    assert HOLD in ours.write.reserved_for  # type: ignore[union-attr]  # a list
+    assert isinstance(ours.write, WriteList)
+    assert HOLD in ours.write.reserved_for
