@@ -140,6 +140,12 @@ async def test_a_pod_that_was_rewritten_is_left_alone() -> None:
     assert await made(meta(**{REWRITTEN: "net=x"}), GPU) == ([GPU], "net=x")
 
 
+async def test_a_pod_without_claims_is_made() -> None:
+    server = await Sender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    status, pod = await server.pod(meta(), {})
+    assert (status, pod["metadata"]["annotations"]) == (201, {STICKY: "*"})
+
+
 async def test_the_index_of_a_job_is_its_ordinal() -> None:
     entries, noted = await made(meta(owner=JOB, labels={COMPLETION: "2"}), GPU)
     assert (entries, noted) == (
