@@ -31,8 +31,8 @@ STICKY_NET = {"name": "net", "resourceClaimName": "train-2.sts.net.fast.nic"}
 IN_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
 
 
-class StickyServer:
-    """An API server with the policy."""
+class ApiSender:
+    """An API server with the policy in force."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self._handler = api_server(options, LoopClock(EPOCH))
@@ -44,7 +44,7 @@ class StickyServer:
         whole = b"".join([part async for part in found.body])
         return found.status, json.loads(whole)
 
-    async def installed(self) -> StickyServer:
+    async def installed(self) -> ApiSender:
         admission = "/apis/admissionregistration.k8s.io/v1"
         for plural, each in (("ies", POLICY), ("ybindings", BINDING)):
             path = f"{admission}/mutatingadmissionpolic{plural}"
@@ -81,9 +81,7 @@ def meta(
 async def made(told: Json, *entries: Json, groups: bool = False, **spec: Any) -> tuple[Any, Any]:
     """The entries of the pod that the API server makes, and what the policy notes on it."""
     preset = Preset.POD_GROUPS if groups else Preset.PLAIN
-    server = await StickyServer(
-        ClusterOptions(preset=preset, kubernetes_version=(1, 36))
-    ).installed()
+    server = await ApiSender(ClusterOptions(preset=preset, kubernetes_version=(1, 36))).installed()
     status, pod = await server.pod(told, {"resourceClaims": list(entries), **spec})
     assert status == 201, pod
     noted = (pod["metadata"].get("annotations") or {}).get(REWRITTEN)
@@ -143,7 +141,7 @@ async def test_a_pod_that_was_rewritten_is_left_alone() -> None:
 
 
 async def test_a_pod_without_claims_is_made() -> None:
-    server = await StickyServer(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
     status, pod = await server.pod(meta(), {})
     assert (status, pod["metadata"]["annotations"]) == (201, {STICKY: "*"})
 
@@ -168,7 +166,7 @@ async def test_of_a_pod_in_a_group_only_named_entries_are_rewritten(
 
 
 async def test_a_pod_that_cannot_be_rewritten_is_refused() -> None:
-    server = await StickyServer(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
     twice = [GPU, {**GPU, "resourceClaimTemplateName": "small"}]
     status, answer = await server.pod(meta(), {"resourceClaims": twice})
     assert (status, "claimctl-sticky-claims" in answer["message"]) == (403, True)
