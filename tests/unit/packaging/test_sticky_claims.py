@@ -65,12 +65,12 @@ def meta(
     sticky: str | None = "*",
     owner: Json | None = STATEFUL_SET,
     labels: Json | None = None,
-    **annotations: str,
+    noted: str | None = None,
 ) -> Json:
     """The metadata of a pod of ordinal 2 of ``train``."""
-    asked = {} if sticky is None else {STICKY: sticky}
+    annotations = {STICKY: sticky, REWRITTEN: noted}
     made: Json = {
-        "annotations": {**asked, **annotations},
+        "annotations": {key: value for key, value in annotations.items() if value is not None},
         "labels": {INDEX: "2"} if labels is None else labels,
     }
     if owner is not None:
@@ -137,7 +137,13 @@ async def test_a_pod_without_an_ordinal_is_left_alone(told: Json) -> None:
 
 
 async def test_a_pod_that_was_rewritten_is_left_alone() -> None:
-    assert await made(meta(**{REWRITTEN: "net=x"}), GPU) == ([GPU], "net=x")
+    assert await made(meta(noted="net=x"), GPU) == ([GPU], "net=x")
+
+
+async def test_a_pod_without_claims_is_made() -> None:
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    status, pod = await server.pod(meta(), {})
+    assert (status, pod["metadata"]["annotations"]) == (201, {STICKY: "*"})
 
 
 async def test_the_index_of_a_job_is_its_ordinal() -> None:
