@@ -22,7 +22,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import UnknownKind, list_if_served, read_header
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.reservation.facts.unreadable import may_concern
@@ -30,7 +30,12 @@ from claimctl.reservation.facts.workloads import judged
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.reservations import (
+    RESERVE_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
+    ClaimReservation,
+    WorkloadRef,
+)
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -47,6 +52,8 @@ class ClaimScan:
     """UIDs of all pods, whether they name a claim or not."""
     adopted: Mapping[ClaimKey, tuple[ClaimReservation, ...]]
     """The ClaimReservations that adopt claims, also of claims that are gone."""
+    noted: tuple[Pod, ...] = ()
+    """The pods that have the note of the policy for sticky claims, and have not ended."""
     unreadable: tuple[Unreadable, ...] = ()
     """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
 
@@ -106,7 +113,14 @@ async def scan_claims(
         )
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable)
+    noted = tuple(
+        pod
+        for _, pod in pods.items
+        if pod is not None
+        and pod.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None
+        and not (pod.metadata.deleting or is_done(pod))
+    )
+    return ClaimScan(tuple(answered), reservations.items, uids, adopted, noted, unreadable)
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

@@ -15,7 +15,13 @@ from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.commands.uninstall.sweep import braked_pods
-from claimctl.installation import INSTALLED, controller_runs
+from claimctl.installation import (
+    INSTALLED,
+    STICKY_POLICY,
+    PolicyBinding,
+    controller_runs,
+    policy_bindings,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
@@ -89,11 +95,15 @@ async def scan(
             braked = await braked_pods(client)
     records = Listing((), "") if scope else await list_if_allowed(client, RECORDS)
     own = wire.CLAIMRESERVATIONS
-    served = await Discovery(client).plurals(own.group, own.version)
+    discovery = Discovery(client)
+    served = await discovery.plurals(own.group, own.version)
+    noted = tuple(pod for part in scans for pod in part.noted)
+    reservations = tuple(made for part in scans for made in part.reservations)
+    sticky = bool(noted) or any(made.spec.sticky is not None for made in reservations)
     return Scan(
         now=clock.now(),
         workloads=tuple(workloads),
-        reservations=tuple(made for part in scans for made in part.reservations),
+        reservations=reservations,
         claims=tuple(claim for part in scans for claim in part.claims),
         groups=tuple(groups),
         plans=() if scope else (await list_if_served(client, wire.DOWNGRADEPLANS)).items,
@@ -104,11 +114,23 @@ async def scan(
         ),
         tainting=tuple(record.metadata.name for record in records.items if record.status.taints),
         braked=braked,
+        bindings=await _bindings(client, discovery) if sticky or not scope else (),
+        noted=noted,
+        scoped=bool(scope),
         cron_jobs=tuple(cron_jobs),
         unreadable=tuple(unreadable),
         served=own.plural in served,
         tended=tended,
     )
+
+
+async def _bindings(client: Client, discovery: Discovery) -> tuple[PolicyBinding, ...]:
+    """What puts the policy for sticky claims in force."""
+    resource = await policy_bindings(discovery)
+    if resource is None:
+        return ()
+    there = await list_if_served(client, resource)
+    return tuple(it for it in there.items if it.spec.policy_name == STICKY_POLICY)
 
 
 async def _tainted_nodes(client: Client) -> tuple[tuple[str, Taint], ...] | None:

@@ -1,0 +1,119 @@
+"""What the commands say of sticky claims, and how an uninstall and a downgrade leave their pods."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import (
+    PODS,
+    RESOURCECLAIMS,
+    STATEFULSETS,
+)
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.sticky import asking, entries, install_policy, make_templates
+from tests.e2e.uninstalling import Remover, reasons
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+GPU = ("gpu", "big")
+
+
+def sts(*ordinals: int) -> list[str]:
+    return [f"train-{ordinal}.sts.gpu.big" for ordinal in ordinals]
+
+
+async def make_set(stage: Stage, replicas: int, **annotations: str) -> None:
+    body = asking(manifests.stateful_set(replicas=replicas), "*", GPU)
+    named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    body["metadata"]["annotations"] = named
+    body["spec"]["podManagementPolicy"] = "Parallel"
+    await stage.create(STATEFULSETS, body)
+
+
+async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> None:
+    """A StatefulSet with sticky claims that are held, and whose pods run."""
+    await stage.started()
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await make_set(stage, replicas, **annotations)
+    await stage.until_running(replicas)
+
+    async def held() -> bool:
+        lists = [await stage.references(name) for name in sts(*range(replicas))]
+        return all("statefulsets/train" in references for references in lists)
+
+    await stage.until(held, "the claims are held")
+
+
+async def by_name(stage: Stage) -> dict[str, Pod]:
+    return {pod.metadata.name: pod for pod in (await stage.client.list(PODS, NAMESPACE)).items}
+
+
+async def scale(stage: Stage, replicas: int) -> None:
+    await stage.patch(STATEFULSETS, "train", {"spec": {"replicas": replicas}})
+
+    async def scaled() -> bool:
+        return len(await by_name(stage)) == replicas
+
+    await stage.until(scaled, f"there are {replicas} pods")
+
+
+async def until_entries(stage: Stage, pod: str, wanted: dict[str, str]) -> None:
+    async def holds() -> bool:
+        found = (await by_name(stage)).get(pod)
+        return found is not None and entries(found) == wanted
+
+    await stage.until(holds, f"{pod} names {wanted}")
+
+
+async def until_claims(stage: Stage, *names: str) -> None:
+    async def holds() -> bool:
+        claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+        return sorted(claim.metadata.name for claim in claims) == sorted(names)
+
+    await stage.until(holds, f"the claims are {names}", 200)
+
+
+async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
+    stage: Stage,
+) -> None:
+    await trained(stage, 4, retention_policy="Persistent")
+    await scale(stage, 3)
+    before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
+    remover = Remover(stage, namespaces=())
+    seen = await remover.look()
+    assert [kind for kind, _, _ in reasons(seen)].count("MutatingAdmissionPolicyBinding") == 1
+    messages = sorted(it.message for it in seen.left if it.kind == "ClaimReservation")
+    assert messages[0].endswith("its claim goes with the pods that name it: train-0")
+    assert messages[-1].endswith("its claim is deleted: no pod names it")
+    done = await remover.run()
+    assert reasons(done) == []
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    assert sorted(claim.metadata.name for claim in claims) == sts(0, 1, 2)
+    assert not any(claim.metadata.deleting for claim in claims)
+    assert {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()} == before
+    # the controller still runs, and makes nothing again
+    await stage.quiet(10)
+    assert await remover.clean()
+    await stage.delete(PODS, "train-1")
+    await until_entries(stage, "train-1", {"gpu": "template big"})
+    await stage.until_running(3)
+    await stage.delete(STATEFULSETS, "train")
+    await until_claims(stage)
+
+
+async def test_a_pod_whose_claim_was_not_made_is_named_with_what_to_do(stage: Stage) -> None:
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await make_set(stage, 1)
+    await until_entries(stage, "train-0", {"gpu": "claim train-0.sts.gpu.big"})
+    done = await Remover(stage, namespaces=()).run()
+    assert reasons(done) == [("Pod", "train-0", "WaitsForClaim")]
+    [left] = done.left
+    assert left.message.endswith(f"(kubectl delete pod -n {NAMESPACE} train-0)")
+    await stage.delete(PODS, "train-0")
+    await until_entries(stage, "train-0", {"gpu": "template big"})
+    await stage.until_running(1)
+    assert await Remover(stage, namespaces=()).clean()
