@@ -12,6 +12,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.site import PEOPLE
 from tests.e2e.sticky import asking, entries, install_policy, make_templates
 from tests.e2e.uninstalling import Remover, reasons
 
@@ -45,6 +46,11 @@ async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> None:
         return all("statefulsets/train" in references for references in lists)
 
     await stage.until(held, "the claims are held")
+
+
+def administrator(stage: Stage) -> Remover:
+    """Who takes claimctl out of the whole cluster."""
+    return Remover(stage, namespaces=(), through=lambda _: stage.site.connection(PEOPLE))
 
 
 async def by_name(stage: Stage) -> dict[str, Pod]:
@@ -82,7 +88,7 @@ async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
     await trained(stage, 4, retention_policy="Persistent")
     await scale(stage, 3)
     before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
-    remover = Remover(stage, namespaces=())
+    remover = administrator(stage)
     seen = await remover.look()
     assert [kind for kind, _, _ in reasons(seen)].count("MutatingAdmissionPolicyBinding") == 1
     messages = sorted(it.message for it in seen.left if it.kind == "ClaimReservation")
@@ -109,11 +115,11 @@ async def test_a_pod_whose_claim_was_not_made_is_named_with_what_to_do(stage: St
     await make_templates(stage, "big")
     await make_set(stage, 1)
     await until_entries(stage, "train-0", {"gpu": "claim train-0.sts.gpu.big"})
-    done = await Remover(stage, namespaces=()).run()
+    done = await administrator(stage).run()
     assert reasons(done) == [("Pod", "train-0", "WaitsForClaim")]
     [left] = done.left
     assert left.message.endswith(f"(kubectl delete pod -n {NAMESPACE} train-0)")
     await stage.delete(PODS, "train-0")
     await until_entries(stage, "train-0", {"gpu": "template big"})
     await stage.until_running(1)
-    assert await Remover(stage, namespaces=()).clean()
+    assert await administrator(stage).clean()

@@ -46,7 +46,8 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.traces import BRAKE_GATE, RECORDS
 
 LATE_SECONDS = 2.0
-"""At the end nothing may be left for so long: a controller's cache may be late."""
+"""At the end nothing may be left for so long: the cache of a controller may be late, and that of an
+API server."""
 STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
 STEADY_FOR_USER_SECONDS = 5.0
@@ -136,7 +137,9 @@ class Uninstall:
                     break
                 await self._act(seen)
                 waited = self._clock.monotonic() - self._changed
-                again = pause(waited, took) if result.left else max(LATE_SECONDS, took)
+                # API servers learn by their watches that the policy is out of force
+                late = seen.bindings or not result.left
+                again = max(LATE_SECONDS, took) if late else pause(waited, took)
                 await self._clock.sleep(again)
         finally:
             await self._successor.close()
@@ -228,8 +231,6 @@ class Uninstall:
             resource = await policy_bindings(Discovery(self._client))
             assert resource is not None
             await writer.for_all(partial(writer.unbind, resource), scan.bindings)
-            # the API servers learn it by their watches
-            await self._clock.sleep(LATE_SECONDS)
         pods = sticky.rewritten(scan, sticky.claims_by_key(scan))
         await writer.for_all(writer.remove_note, pods)
 
