@@ -50,6 +50,8 @@ async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> None:
 
 def administrator(stage: Stage) -> Remover:
     """Who takes claimctl out of the whole cluster."""
+    if stage.cluster is None:
+        pytest.skip("a real cluster keeps claimctl for other scenarios")
     return Remover(stage, namespaces=(), through=lambda _: stage.site.connection(PEOPLE))
 
 
