@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.examination import examine
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     PODS,
@@ -125,3 +127,26 @@ async def test_a_pod_whose_claim_was_not_made_is_named_with_what_to_do(stage: St
     await until_entries(stage, "train-0", {"gpu": "template big"})
     await stage.until_running(1)
     assert await administrator(stage).clean()
+
+
+async def diagnosed(stage: Stage) -> list[tuple[str, str]]:
+    """Verdict and message of each line of ``claimctl doctor`` about sticky claims."""
+    lines = diagnosis(await examine(stage.client, stage.clock, namespace=NAMESPACE))
+    return [(line.verdict, line.message) for line in lines if line.check == "sticky-claims"]
+
+
+async def test_the_doctor_says_what_keeps_workloads_from_sticky_claims(stage: Stage) -> None:
+    if stage.cluster is None:
+        pytest.skip("a real cluster keeps the policy of other scenarios")
+    await stage.started()
+    await make_templates(stage, "big")
+    assert await diagnosed(stage) == []
+    await make_set(stage, 1)
+    await stage.until_running(1)
+    [(verdict, message)] = await diagnosed(stage)
+    assert verdict == "problem"
+    assert "although team/statefulset/train ask" in message
+    assert "has no binding; run `claimctl install --component sticky-claims`" in message
+    await install_policy(stage)
+    [(verdict, _)] = await diagnosed(stage)
+    assert verdict == "ok"

@@ -41,6 +41,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.unreadable import Unreadable
 
+STICKY_CHECK = "sticky-claims"
 NOT_INSTALLED = "claimctl is not installed"
 """Why a check of the installation is not made; the user's rights are not the reason."""
 
@@ -94,6 +95,10 @@ class ObservedCluster:
     unreadable: tuple[Unreadable, ...] = ()
     annotations: tuple[Finding, ...] = ()
     """What is wrong with the annotations of workloads."""
+    asking_sticky: tuple[str, ...] = ()
+    """The workloads whose pod templates ask for sticky claims, as namespace/kind/name."""
+    sticky: tuple[Finding, ...] = ()
+    """What keeps them from sticky claims."""
     kinds: tuple[Finding, ...] = ()
     """The kinds of workloads whose state the controller cannot know."""
     reservations: tuple[ClaimReservation, ...] = ()
@@ -142,6 +147,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "plans": "no downgrade and no upgrade is under way",
         "kinds": "the kind of every workload has a rule, and the controller may read it",
         "annotations": "every annotation of a workload names claims of its pods",
+        STICKY_CHECK: "the policy that names them is in force, and the controller may make them",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "held-devices": "every held device is published, and its node takes pods",
         "waiting-pods": "no pod waits for a claim, or with one",
@@ -155,6 +161,8 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         del summaries["mixed-versions"]
+    if not observed.asking_sticky:
+        del summaries[STICKY_CHECK]
     return summaries
 
 
@@ -166,6 +174,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *_plans(observed),
         *observed.kinds,
         *observed.annotations,
+        *observed.sticky,
         *_unreadable(observed),
         *_matters(observed),
         *_claims(observed),
