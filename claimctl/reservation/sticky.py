@@ -190,6 +190,7 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
         note += (
             f"{listed(pods)}; `claimctl install --component sticky-claims`, then delete the pods"
         )
+        note += " (those of a LeaderWorkerSet always have generated ones)"
         yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
 
 
