@@ -187,9 +187,8 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
             yield Problem(Reason.INVALID_ANNOTATION, note)
     if pods := sorted(without):
         note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
-        note += (
-            f"{listed(pods)}; `claimctl install --component sticky-claims`, then delete the pods"
-        )
+        note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them "
+        note += "(pods of a LeaderWorkerSet always have generated ones)"
         yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
 
 

@@ -159,6 +159,11 @@ def test_the_reservation_goes_after_its_claim() -> None:
     assert not isinstance(decide(plain).write, DeleteReservation)
 
 
+def test_the_reservation_goes_whose_claim_somebody_else_made() -> None:
+    foreign = settled(snapshot(claim(allocated=False, finalizer=False), OVER))
+    assert isinstance(decide(foreign).write, DeleteReservation)
+
+
 HOLD = deployment_ref()
 
 
