@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.cli.formats import Output
+from claimctl.cli.session import Session
+from claimctl.commands.claims.explain_work import explain_object
+from claimctl.commands.claims.get_work import ClaimsWanted, get
+from claimctl.commands.claims.release_work import ReleaseWanted, release
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.timeline import work as timeline
+from claimctl.commands.tree import work as tree
+from claimctl.downgrade import plans
+from claimctl.downgrade.records import PlanPhase
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     PODS,
@@ -13,6 +22,7 @@ from claimctl.wire.resources import (
     STATEFULSETS,
 )
 from tests.e2e import manifests
+from tests.e2e.downgrading import prepared
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.site import PEOPLE
 from tests.e2e.sticky import asking, entries, install_policy, make_templates
@@ -42,12 +52,15 @@ async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> None:
     await make_templates(stage, "big")
     await make_set(stage, replicas, **annotations)
     await stage.until_running(replicas)
+    await until_held(stage, *sts(*range(replicas)))
 
+
+async def until_held(stage: Stage, *claims: str) -> None:
     async def held() -> bool:
-        lists = [await stage.references(name) for name in sts(*range(replicas))]
+        lists = [await stage.references(name) for name in claims]
         return all("statefulsets/train" in references for references in lists)
 
-    await stage.until(held, "the claims are held")
+    await stage.until(held, f"{claims} are held")
 
 
 def administrator(stage: Stage) -> Remover:
@@ -150,3 +163,116 @@ async def test_the_doctor_says_what_keeps_workloads_from_sticky_claims(stage: St
     await install_policy(stage)
     [(verdict, _)] = await diagnosed(stage)
     assert verdict == "ok"
+
+
+def session(stage: Stage) -> Session:
+    return Session(stage.client, stage.clock, NAMESPACE, stage.connect())
+
+
+Printed = pytest.CaptureFixture[str]
+
+
+async def explained(stage: Stage, capsys: Printed, kind: str, name: str) -> str:
+    capsys.readouterr()
+    await explain_object(session(stage), kind, name, Output.TABLE, watch=False)
+    return capsys.readouterr().out
+
+
+async def test_explain_says_what_a_pod_without_its_claim_waits_for(
+    stage: Stage, capsys: Printed
+) -> None:
+    await install_policy(stage)
+    await make_set(stage, 1)
+    await until_entries(stage, "train-0", {"gpu": "claim train-0.sts.gpu.big"})
+    told = await explained(stage, capsys, "pod", "train-0")
+    assert "claimctl has not made claim train-0.sts.gpu.big of ordinal 0 from template big" in told
+    assert "See what keeps it from that: claimctl doctor" in told
+    assert "Create claim" not in told
+    told = await explained(stage, capsys, "StatefulSet", "train")
+    assert "asks for sticky claims (claimctl.io/sticky: '*'), and there is no" in told
+    assert "Create claim" not in told
+    await stage.started()
+    await stage.until_condition("Reserved", "False", "TemplateNotFound")
+    told = await explained(stage, capsys, "pod", "train-0")
+    assert "template big (TemplateNotFound): ResourceClaimTemplate big does not exist" in told
+
+
+async def test_explain_names_the_pods_that_have_generated_claims(
+    stage: Stage, capsys: Printed
+) -> None:
+    if stage.cluster is None:
+        pytest.skip("a real cluster keeps the policy of other scenarios")
+    await stage.started()
+    await make_templates(stage, "big")
+    await make_set(stage, 1)
+    await stage.until_running(1)
+    told = await explained(stage, capsys, "pod", "train-0")
+    assert "StickyNotInForce: the pod asks for sticky claims, and has generated ones" in told
+    assert "Put the policy in force (claimctl install --component sticky-claims)" in told
+    told = await explained(stage, capsys, "StatefulSet", "train")
+    assert "pods have generated claims, which go with them: train-0" in told
+    assert "claimctl.io/reserve=*" not in told
+    await install_policy(stage)
+    await stage.create(RESOURCECLAIMS, manifests.claim(*sts(0)))
+    await stage.delete(PODS, "train-0")
+    await stage.until_condition("Ready", "False", "StickyNameTaken")
+    told = await explained(stage, capsys, "claim", *sts(0))
+    assert "Delete the claim and its pod; then claimctl makes the ordinal's claim." in told
+
+
+async def ask_for_other(stage: Stage) -> None:
+    """Let the next pods have claims of another template; those that are there stay."""
+    wanted = [{"name": "gpu", "resourceClaimTemplateName": "other"}]
+    strategy = {"type": "OnDelete", "rollingUpdate": None}
+    spec = {"updateStrategy": strategy, "template": {"spec": {"resourceClaims": wanted}}}
+    await stage.patch(STATEFULSETS, "train", {"spec": spec})
+
+
+async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed) -> None:
+    await trained(stage, 11)
+    await make_templates(stage, "other")
+    await scale(stage, 2)
+    await stage.quiet(2)
+    wanted = ClaimsWanted("", sort_by="", head=False)
+    capsys.readouterr()
+    await get(session(stage), wanted, Output.WIDE, watch=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == sts(*range(11))
+    assert [row[-2] for row in rows] == [str(ordinal) for ordinal in range(11)]
+    told = await explained(stage, capsys, "claim", *sts(10))
+    assert "holds (IdleTimeoutNotReached)" in told
+    assert "the claim of ordinal 10; scaled away, it is kept like that of an idle work" in told
+    await release(
+        session(stage), ReleaseWanted(*sts(10), dry_run=False, wait=60, output=Output.TABLE)
+    )
+    released = await stage.claim(*sts(10))
+    assert (released.status.allocation, released.metadata.deleting) == (None, False)
+    await ask_for_other(stage)
+    await stage.delete(PODS, "train-1")
+    await until_claims(stage, *sts(0), "train-1.sts.gpu.other")
+    await stage.until_running(2)
+    told = await explained(stage, capsys, "StatefulSet", "train")
+    assert "pod template does not ask for now: ordinals 0\n" in told
+    told = await explained(stage, capsys, "claim", *sts(0))
+    assert "the pod template asks for another claim now, so it is deleted when no pod" in told
+    await tree.run(session(stage), [], Output.TABLE, every_pod=False)
+    await timeline.run(session(stage), *sts(0), Output.TABLE)
+    told = capsys.readouterr().out
+    assert told.count("train-1.sts.gpu.other") == 1
+    assert "statefulset/train" in told
+
+
+async def test_pods_run_on_while_a_downgrade_takes_the_holds_away(stage: Stage) -> None:
+    await trained(stage, 2)
+    before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
+    assert await prepared(stage) == PlanPhase.PREPARED
+    assert await stage.references(*sts(0)) == ("pods/train-0",)
+    await stage.delete(PODS, "train-1")
+    await stage.until_running(2)
+    await until_entries(stage, "train-1", {"gpu": f"claim {sts(1)[0]}"})
+    assert (await by_name(stage))["train-0"].metadata.uid == before["train-0"]
+    back = await plans.begin_restore(stage.client, None)
+    assert back is not None
+    await plans.follow(stage.client, back, lambda _: None)
+    await until_held(stage, *sts(0, 1))
+    await plans.end(stage.client)

@@ -8,6 +8,7 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.judgement import see_why, waiting_pods
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
+from claimctl.commands.claims.ordinals import TO_PUT_IN_FORCE
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import WELL, to_create
 from claimctl.commands.claims.release_waits import release_steps
@@ -205,6 +206,8 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
 def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
     lines = [line for pod in findings.waiting for line in pod.advice()]
+    if any(it.reason == Reason.STICKY_NOT_IN_FORCE for it in findings.problems):
+        lines.append(f"{TO_PUT_IN_FORCE} Delete the pods that are there.")
     lines += [to_create(findings.namespace, name) for name in findings.missing]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
@@ -213,6 +216,7 @@ def workload_advice(findings: WorkloadFindings) -> list[str]:
         lines.append(SEE_WHETHER)
     if (
         findings.annotation is None
+        and findings.sticky is None
         and findings.counts
         and not findings.reservations
         and findings.claims

@@ -35,6 +35,7 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.devices import drivers_on, pools_of
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
+from claimctl.reservation.facts.ordinals import for_ordinal
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
@@ -410,7 +411,8 @@ async def _workload(
         workload: Workload = await client.get(resource, ref.name, namespace)
         going = workload.metadata.deleting
         sets = await client.list(wire.REPLICASETS, namespace, partial=True) if going else None
-        return observe(workload, claim, sets.items if sets is not None else None)
+        state = observe(workload, claim, sets.items if sets is not None else None)
+        return for_ordinal(state, workload, reservation.spec)
     except UnreadableObject as error:
         return WorkloadState(
             WorkloadPhase.UNREADABLE,
@@ -421,12 +423,13 @@ async def _workload(
     except NotFound:
         recorded = reservation.status.reserved_for
         left = (await client.list(wire.REPLICASETS, namespace, partial=True)).items
-        return WorkloadState(
+        state = WorkloadState(
             WorkloadPhase.ABSENT,
             orphaned_replica_sets=orphaned_replica_sets_of(
                 recorded.uid if recorded else "", claim, left
             ),
         )
+        return for_ordinal(state, None, reservation.spec)
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:

@@ -14,8 +14,16 @@ from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.matters import IN_VAIN, MatterKind
+from claimctl.commands.claims.ordinals import (
+    TO_MAKE,
+    TO_PUT_IN_FORCE,
+    WITH_ORDINALS,
+    WITHOUT_POLICY,
+    not_in_force,
+)
 from claimctl.commands.claims.release_waits import release_steps, waits_for
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
@@ -37,6 +45,7 @@ class ClaimUse:
         claim: the claim's name; '' if it is not made yet.
         explanation: the claim; None if it does not exist or cannot be read.
         problem: why there is no explanation.
+        unmade: whether it is a sticky claim that claimctl is to make.
     """
 
     entry: str
@@ -44,6 +53,7 @@ class ClaimUse:
     template: str = ""
     explanation: Explanation | None = None
     problem: str = ""
+    unmade: bool = False
 
 
 class RivalClaim(Part, frozen=True, kw_only=False):
@@ -126,14 +136,15 @@ class PodFindings:
         likely cause first."""
         match self.state:
             case "Waiting":
-                return (*_matters(self), *_waiting(self))
+                return (*_matters(self), *_generated(self.pod), *_waiting(self))
             case "Starting":
                 return (*_matters(self), *_starting(self))
             case "Ending":
                 return tuple(_matters(self))
             case "Running":
+                sticky = _generated(self.pod)
                 lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
-                return (*lost, *_matters(self), *_resizing(self))
+                return (*lost, *_matters(self), *sticky, *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -165,6 +176,13 @@ def _matters(findings: PodFindings) -> Iterator[tuple[str, str]]:
             yield matter.reason, f"{about}: {where}{matter.text}"
 
 
+def _generated(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Why the pod has generated claims although it asks for sticky ones."""
+    if why := not_in_force(pod):
+        reason = Reason.STICKY_NOT_IN_FORCE if why == WITHOUT_POLICY else Reason.INVALID_ANNOTATION
+        yield reason, why
+
+
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     if findings.words.waits is not None:
         yield findings.words.waits
@@ -190,7 +208,9 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
 
 def _blocking_claim(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
     if use.problem:
-        yield ("ClaimNotMade" if use.template and not use.claim else "ClaimNotFound"), use.problem
+        generated = bool(use.template) and not use.claim
+        made = use.unmade or generated
+        yield ("ClaimNotMade" if made else "ClaimNotFound"), use.problem
     if use.explanation is None:
         return
     claim, name = use.explanation.view.claim, f"claim {use.claim}"
@@ -247,7 +267,10 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     wait = "Wait a moment, and look again."
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
-        **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        **dict.fromkeys(("NotScheduledYet", "Starting"), wait),
+        "ClaimNotMade": TO_MAKE if any(use.unmade for use in findings.uses) else wait,
+        Reason.STICKY_NOT_IN_FORCE: f"{TO_PUT_IN_FORCE} {delete}",
+        Reason.INVALID_ANNOTATION: WITH_ORDINALS,
         "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
         "SharedClaimRace": wait,
         _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
@@ -270,7 +293,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         elif reason in known:
             yield known[reason]
     for use in findings.uses:
-        if use.problem and use.claim:
+        if use.problem and use.claim and not use.unmade:
             yield to_create(meta.namespace, use.claim)
     yield from _about_rivals(findings)
 
