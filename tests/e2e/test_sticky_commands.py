@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli.formats import Output
+from claimctl.cli.objects import CLAIM, POD, RESERVING, parse
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import explain_object
 from claimctl.commands.claims.get_work import ClaimsWanted, get
@@ -172,7 +173,8 @@ def session(stage: Stage) -> Session:
 Printed = pytest.CaptureFixture[str]
 
 
-async def explained(stage: Stage, capsys: Printed, kind: str, name: str) -> str:
+async def explained(stage: Stage, capsys: Printed, target: str) -> str:
+    kind, name = parse(target, CLAIM, (CLAIM, POD, *RESERVING), others=True)
     capsys.readouterr()
     await explain_object(session(stage), kind, name, Output.TABLE, watch=False)
     return capsys.readouterr().out
@@ -184,16 +186,16 @@ async def test_explain_says_what_a_pod_without_its_claim_waits_for(
     await install_policy(stage)
     await make_set(stage, 1)
     await until_entries(stage, "train-0", {"gpu": "claim train-0.sts.gpu.big"})
-    told = await explained(stage, capsys, "pod", "train-0")
+    told = await explained(stage, capsys, "pod/train-0")
     assert "claimctl has not made claim train-0.sts.gpu.big of ordinal 0 from template big" in told
     assert "See what keeps it from that: claimctl doctor" in told
     assert "Create claim" not in told
-    told = await explained(stage, capsys, "StatefulSet", "train")
+    told = await explained(stage, capsys, "statefulset/train")
     assert "asks for sticky claims (claimctl.io/sticky: '*'), and there is no" in told
     assert "Create claim" not in told
     await stage.started()
     await stage.until_condition("Reserved", "False", "TemplateNotFound")
-    told = await explained(stage, capsys, "pod", "train-0")
+    told = await explained(stage, capsys, "pod/train-0")
     assert "template big (TemplateNotFound): ResourceClaimTemplate big does not exist" in told
 
 
@@ -206,17 +208,17 @@ async def test_explain_names_the_pods_that_have_generated_claims(
     await make_templates(stage, "big")
     await make_set(stage, 1)
     await stage.until_running(1)
-    told = await explained(stage, capsys, "pod", "train-0")
+    told = await explained(stage, capsys, "pod/train-0")
     assert "StickyNotInForce: the pod asks for sticky claims, and has generated ones" in told
     assert "Put the policy in force (claimctl install --component sticky-claims)" in told
-    told = await explained(stage, capsys, "StatefulSet", "train")
+    told = await explained(stage, capsys, "statefulset/train")
     assert "pods have generated claims, which go with them: train-0" in told
     assert "claimctl.io/reserve=*" not in told
     await install_policy(stage)
     await stage.create(RESOURCECLAIMS, manifests.claim(*sts(0)))
     await stage.delete(PODS, "train-0")
     await stage.until_condition("Ready", "False", "StickyNameTaken")
-    told = await explained(stage, capsys, "claim", *sts(0))
+    told = await explained(stage, capsys, *sts(0))
     assert "Delete the claim and its pod; then claimctl makes the ordinal's claim." in told
 
 
@@ -239,7 +241,7 @@ async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[0] for row in rows] == sts(*range(11))
     assert [row[-2] for row in rows] == [str(ordinal) for ordinal in range(11)]
-    told = await explained(stage, capsys, "claim", *sts(10))
+    told = await explained(stage, capsys, *sts(10))
     assert "holds (IdleTimeoutNotReached)" in told
     assert "the claim of ordinal 10; scaled away, it is kept like that of an idle work" in told
     await release(
@@ -251,15 +253,15 @@ async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed
     await stage.delete(PODS, "train-1")
     await until_claims(stage, *sts(0), "train-1.sts.gpu.other")
     await stage.until_running(2)
-    told = await explained(stage, capsys, "StatefulSet", "train")
-    assert "pod template does not ask for now: ordinals 0\n" in told
-    told = await explained(stage, capsys, "claim", *sts(0))
+    told = await explained(stage, capsys, "statefulset/train")
+    assert "ordinals whose claim the pod template does not ask for now: 0\n" in told
+    told = await explained(stage, capsys, *sts(0))
     assert "the pod template asks for another claim now, so it is deleted when no pod" in told
     await tree.run(session(stage), [], Output.TABLE, every_pod=False)
     await timeline.run(session(stage), *sts(0), Output.TABLE)
     told = capsys.readouterr().out
-    assert told.count("train-1.sts.gpu.other") == 1
-    assert "statefulset/train" in told
+    assert "uses ResourceClaim/train-1.sts.gpu.other (Held, held by statefulsets/train)" in told
+    assert "Reserved is True: held for statefulsets.apps/train" in told
 
 
 async def test_pods_run_on_while_a_downgrade_takes_the_holds_away(stage: Stage) -> None:

@@ -239,7 +239,7 @@ def _held_for(shown: WorkloadExplanation) -> Iterator[str]:
         yield f"claim {hold.claim} by {by}: {hold.effect}"
     if shown.outdated_ordinals:
         ordinals = listed(map(str, shown.outdated_ordinals))
-        yield f"still with a claim that the pod template does not ask for now: ordinals {ordinals}"
+        yield f"ordinals whose claim the pod template does not ask for now: {ordinals}"
     yield from (problem.message for problem in shown.problems)
     if shown.above:
         yield shown.above

@@ -51,12 +51,16 @@ def fate(held: Held) -> str:
     return f"{whose}; scaled away, it is {scaled}; without the workload, it is {gone}"
 
 
-def outdated(workload: Workload, own: Iterable[ClaimReservation]) -> tuple[int, ...]:
-    """The ordinals that still have a claim which the pod template does not ask for any more.
+def outdated(
+    workload: Workload, own: Iterable[ClaimReservation], pods: Iterable[Pod]
+) -> tuple[int, ...]:
+    """The ordinals whose pods have a claim which the pod template does not ask for any more.
 
     Args:
         own: the workload's ClaimReservations.
+        pods: the workload's.
     """
+    named = {name for pod in pods for name in sticky_names(pod)}
     asked = asked_entries(template_of(workload))
     found = set()
     for made in own:
@@ -67,7 +71,7 @@ def outdated(workload: Workload, own: Iterable[ClaimReservation]) -> tuple[int, 
             claim_name(ref, sticky.ordinal, it.name, it.resource_claim_template_name or "")
             for it in asked
         )
-        if made.spec.resource_claim_name not in names:
+        if made.spec.resource_claim_name in named.difference(names):
             found.add(sticky.ordinal)
     return tuple(sorted(found))
 

@@ -131,7 +131,7 @@ class WorkloadExplanation(Document, frozen=True):
         str | None, says("the value of claimctl.io/sticky in the metadata of its pod template")
     ]
     outdated_ordinals: Annotated[
-        tuple[int, ...], says("ordinals with a claim that the pod template does not ask for now")
+        tuple[int, ...], says("ordinals whose claim the pod template does not ask for now")
     ]
     reservations: Names
     holds: tuple[WorkloadHold, ...]

@@ -204,7 +204,7 @@ class WorkloadFindings:
     sticky: str | None
     """The annotation of its pod template that asks for sticky claims."""
     outdated: tuple[int, ...]
-    """The ordinals that still have a claim which the pod template does not ask for any more."""
+    """The ordinals whose pods have a claim which the pod template does not ask for any more."""
     reservations: tuple[ClaimReservation, ...]
     consumers: Consumers
     claims: tuple[Explanation, ...]
@@ -264,7 +264,7 @@ async def explain_workload(
     if (ref.api_group, ref.kind) in wire.WORKLOADS:
         without = (it.metadata.name for it in subject.pods if not_in_force(it) == WITHOUT_POLICY)
         problems += tuple(sticky.problems(workload, ref, without))
-        old = outdated(workload, own)
+        old = outdated(workload, own, subject.pods)
     if not own and asked is not None:
         # why the controller last could not make what the annotation asks for
         events = await _warnings(client, workload.metadata)
