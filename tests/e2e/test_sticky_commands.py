@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
 from claimctl.cli.formats import Output
@@ -16,6 +19,7 @@ from claimctl.commands.timeline import work as timeline
 from claimctl.commands.tree import work as tree
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase
+from claimctl.kube.errors import KubeError
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     PODS,
@@ -24,6 +28,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.downgrading import prepared
+from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.site import PEOPLE
 from tests.e2e.sticky import asking, entries, install_policy, make_templates
@@ -128,19 +133,50 @@ async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
     await until_claims(stage)
 
 
-async def test_a_pod_whose_claim_was_not_made_is_named_with_what_to_do(stage: Stage) -> None:
-    await install_policy(stage)
-    await make_templates(stage, "big")
-    await make_set(stage, 1)
-    await until_entries(stage, "train-0", {"gpu": "claim train-0.sts.gpu.big"})
+async def test_without_a_controller_a_pod_whose_claim_was_not_made_is_named(stage: Stage) -> None:
+    await trained(stage, 1)
+    await stage.stop()
+    await scale(stage, 2)
+    await until_entries(stage, "train-1", {"gpu": f"claim {sts(1)[0]}"})
     done = await administrator(stage).run()
-    assert reasons(done) == [("Pod", "train-0", "WaitsForClaim")]
-    [left] = done.left
-    assert left.message.endswith(f"(kubectl delete pod -n {NAMESPACE} train-0)")
-    await stage.delete(PODS, "train-0")
-    await until_entries(stage, "train-0", {"gpu": "template big"})
-    await stage.until_running(1)
+    assert reasons(done) == [("Pod", "train-1", "WaitsForClaim")]
+    assert done.left[0].message.endswith(f"(kubectl delete pod -n {NAMESPACE} train-1)")
+    assert not (await stage.claim(*sts(0))).metadata.deleting
+    await stage.delete(PODS, "train-1")
+    await until_entries(stage, "train-1", {"gpu": "template big"})
+    await stage.until_running(2)
     assert await administrator(stage).clean()
+
+
+WRITES = 5
+"""How many writes the command makes for one sticky claim: it deletes the binding, removes the
+setting of the workload and the note of the pod, gives the claim to the pod, and deletes the hold."""
+
+
+async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next(
+    stage: Stage,
+) -> None:
+    remover = administrator(stage)
+    await stage.started()
+    await make_templates(stage, "big")
+    for write in range(1, WRITES + 1):
+        await install_policy(stage)
+        await make_set(stage, 1, retention_policy="Persistent")
+        await stage.until_running(1)
+        await until_held(stage, *sts(0))
+        [before] = await stage.running()
+        killed = DyingTransport(stage.site.connection(PEOPLE), write)
+        killed.arm()
+        with suppress(KubeError):
+            await replace(remover, through=lambda _, dying=killed: dying).run()
+        assert killed.dead.is_set()
+        assert reasons(await remover.run()) == []
+        claim = await stage.claim(*sts(0))
+        owners = [owner.uid for owner in claim.metadata.owner_references]
+        assert (owners, claim.metadata.deleting) == ([before.metadata.uid], False)
+        assert [pod.metadata.uid for pod in await stage.running()] == [before.metadata.uid]
+        await stage.delete(STATEFULSETS, "train")
+        await until_claims(stage)
 
 
 async def diagnosed(stage: Stage) -> list[tuple[str, str]]:
