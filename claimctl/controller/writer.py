@@ -94,7 +94,7 @@ class Writer:
                 return await self._patch_reservation(write.reservation, body, "status")
             case SetFinalizer():
                 meta = write.reservation.metadata
-                body = finalizers_patch(meta, FINALIZER, present=write.present)
+                body = finalizers_patch(meta, present=write.present)
                 return await self._patch_reservation(write.reservation, body)
             case ClearReleaseRequest():
                 body = {"metadata": {"annotations": {write.annotation: None}}}
@@ -128,9 +128,9 @@ def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> di
     return {"status": merge_diff(status_body(old), status_body(new))}
 
 
-def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:
-    others = [known for known in meta.finalizers if known != finalizer]
-    return {"metadata": {"finalizers": [*others, finalizer] if present else others}}
+def finalizers_patch(meta: ObjectMeta, *, present: bool) -> dict[str, Any]:
+    others = [known for known in meta.finalizers if known != FINALIZER]
+    return {"metadata": {"finalizers": [*others, FINALIZER] if present else others}}
 
 
 def claim_body(

@@ -217,9 +217,8 @@ class OwnWrites:
     """Writes of this process that the caches do not show yet. A decision on an older version would
     conflict anyway, and one write must not be counted twice."""
 
-    def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._patience = patience
         self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
         self._hurried: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
         self._last: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
@@ -261,7 +260,7 @@ class OwnWrites:
         if written is None:
             return False
         version, at = written
-        late = self._clock.monotonic() - at >= self._patience
+        late = self._clock.monotonic() - at >= PATIENCE_SECONDS
         if late or (cached is not None and reaches(cached.resource_version, version)):
             del self._written[key]
             return False

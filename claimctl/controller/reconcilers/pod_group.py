@@ -75,7 +75,7 @@ class PodGroupReconciler:
                 case GuardGroup():
                     meta = write.group.metadata
                     patched = await self._client.merge_patch(
-                        PODGROUPS, meta, finalizers_patch(meta, FINALIZER, present=write.present)
+                        PODGROUPS, meta, finalizers_patch(meta, present=write.present)
                     )
                     if write.present or not meta.deleting:
                         own_writes.wrote(PODGROUPS, patched.metadata)
