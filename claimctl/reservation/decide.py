@@ -77,7 +77,7 @@ def decide(snapshot: Snapshot) -> Decision:
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     match facts.phase:
         case Phase.ABSENT:
-            lifecycle.make(facts, decision)
+            lifecycle.handle_absent(facts, decision)
         case Phase.UNALLOCATED:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
