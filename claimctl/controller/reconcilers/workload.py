@@ -15,7 +15,7 @@ from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.events import version_of, warn
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.observations import OwnWrites
+from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, SOON, After
