@@ -7,6 +7,7 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
+from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_explanation import explain_pod
 from claimctl.commands.claims.pod_view import taken_away, waiting_for_group
 from claimctl.wire.base import Present
@@ -66,7 +67,7 @@ async def test_the_group_is_read(node: str, listed: bool, reasons: list[str], ad
     server.claim("slice", *([pod] if listed else []))
     found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
     assert [reason for reason, _ in found.reasons()] == reasons
-    assert "".join(found.advice()).startswith(advice)
+    assert "".join(pod_advice(found)).startswith(advice)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +93,4 @@ async def test_the_plan_says_what_to_do_about_a_missing_group(
         fault = Fault(status=403, reason="Forbidden", message="downgradeplans")
         server.upon("list", "downgradeplans", lambda _: fault)
     found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
-    assert found.advice()[0].startswith(advice)
+    assert pod_advice(found)[0].startswith(advice)
