@@ -13,8 +13,10 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.session import Session
 from claimctl.commands.claims import get_work, release_work
+from claimctl.commands.claims.ended_pods import state_ended
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.commands.claims.get_work import gather
+from claimctl.commands.claims.release_request import ReleaseWanted
 from claimctl.kube.errors import Conflict
 from claimctl.live_objects import CHANGE_TRIES
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION
@@ -122,7 +124,7 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
     server = Server.started()
     server.claim()
     server.reservation("one")
-    wanted = release_work.ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
         await release_work.withdraw(server.client, await explained(server), wanted)
     await release_work.ask(server.client, await explained(server))
@@ -164,8 +166,8 @@ GHOSTS = [
 
 
 async def say_off(server: Server, node: str, *, dry_run: bool = False) -> int:
-    wanted = release_work.ReleaseWanted("slice", dry_run, None, Output.TABLE, node_is_off=node)
-    return await release_work.state(server.client, await explained(server), wanted)
+    wanted = ReleaseWanted("slice", dry_run, None, Output.TABLE, node_is_off=node)
+    return await state_ended(server.client, await explained(server), wanted)
 
 
 def with_ghosts() -> Server:
@@ -178,8 +180,8 @@ def with_ghosts() -> Server:
 
 
 async def say_ended(server: Server, pod: str) -> int:
-    wanted = release_work.ReleaseWanted("slice", False, None, Output.TABLE, pod_has_ended=pod)
-    return await release_work.state(server.client, await explained(server), wanted)
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE, pod_has_ended=pod)
+    return await state_ended(server.client, await explained(server), wanted)
 
 
 def statements(server: Server) -> list[str]:
