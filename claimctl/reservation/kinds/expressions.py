@@ -86,7 +86,8 @@ class Expression:
     def _copies(self, subject: Subject) -> int:
         """How many values the library copies for an answer, at most: each term may copy the whole
         object, and so again for each element of the lists that macros go through."""
-        return subject.values * self._terms * subject.longest**self._power
+        copies: int = subject.values * self._terms * subject.longest**self._power
+        return copies
 
 
 def _problem(what: str, error: BaseException) -> ExpressionError:
