@@ -23,7 +23,6 @@ from claimctl.reservation.facts.decision import Blocker, ConfirmWorkload, ListCh
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
-    guard,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -237,11 +236,9 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
     - A reservation names the object, and claimctl knows what has become of that: the reference is
       the one that the reservation adds (a controller may die before the status records it), or the
       object is gone.
-    - ``doctor orphans`` left its guard behind. It names the claim itself.
 
     managedFields prove nothing: every user who may update the claim may write them.
     """
-    own_guard = guard(snapshot.claim) if snapshot.claim is not None else None
     recorded, named = set(), set()
     for held in snapshot.reservations:
         if (reference := held.reservation.status.reserved_for) is not None:
@@ -253,7 +250,7 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
         for entry in snapshot.no_pods
         if is_workload(entry)
         and not is_pod_group(entry)
-        and (entry.uid in recorded or entry.key in named or entry == own_guard)
+        and (entry.uid in recorded or entry.key in named)
     )
 
 
