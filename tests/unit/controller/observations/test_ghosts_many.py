@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boots import BootIds
+from claimctl.controller.observations.ghost_signs import ALL_CLAIMS_SECONDS
 from claimctl.controller.observations.ghosts import (
-    ALL_CLAIMS_SECONDS,
     MOST_APART,
     MOST_IN_NAMESPACE,
     RETENTION_SECONDS,
@@ -59,7 +59,7 @@ class GhostWorld:
         self.slices = SlicesOnNodes(self.clock)
         self.ghosts = GhostLedger(self.clock, boots, self.kubelets, most_apart, self.slices)
         self.nodes, self.boots = {"node-0", "node-1"}, boots
-        self.ghosts.is_node = self.nodes.__contains__
+        self.ghosts.signs.is_node = self.nodes.__contains__
 
     def vanish(self, gone: Pod) -> None:
         meta = replace(gone.metadata, resource_version=self.written())
@@ -80,7 +80,7 @@ class GhostWorld:
             spec = LeaseSpec(renew_time=micro_time(after(self.clock.time)))
             lease = Lease(metadata=ObjectMeta(resource_version=self.written()), spec=spec)
             self.kubelets.read_lease(name, lease, self.clock.time)
-            self.ghosts.judge_signs(name)
+            self.ghosts.signs.judge(name)
 
     def several(self) -> list[ForceDeletedPod]:
         return [ghost for ghost in self.ghosts.of(KEY).pods if is_several(ghost)]
@@ -107,7 +107,7 @@ def test_ghosts_on_invented_nodes_are_one_ghost_without_a_node() -> None:
     assert len(world.ghosts.of(KEY).pods) == MOST_APART + 1
     (ghost,) = world.several()
     assert (ghost.node_name, ghost.boot_id, ghost.name) == ("", "", "several pods")
-    assert world.ghosts.nodes_to_watch() == {}
+    assert world.ghosts.signs.nodes_to_watch() == {}
 
 
 def test_further_ghosts_of_a_node_count_from_the_last_one_with_the_longest_grace() -> None:
@@ -119,7 +119,7 @@ def test_further_ghosts_of_a_node_count_from_the_last_one_with_the_longest_grace
     (ghost,) = world.several()
     assert ghost.termination_grace_period_seconds == 3600
     assert dict(world.ghosts.of(KEY).ages)[ghost.uid] == 0
-    assert world.ghosts.nodes_to_watch() == {"node-0": 1}
+    assert world.ghosts.signs.nodes_to_watch() == {"node-0": 1}
 
 
 def test_ghosts_of_two_boots_of_a_node_are_two() -> None:
@@ -169,9 +169,9 @@ def test_several_pods_that_ended_count_again_with_one_more() -> None:
     world.vanish(pod("a"))
     off = node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),))
     world.ghosts.node_changed(off)
-    assert world.ghosts.nodes_to_watch() == {}
+    assert world.ghosts.signs.nodes_to_watch() == {}
     world.vanish(pod("b"))
-    assert world.ghosts.nodes_to_watch() == {"node-0": 1}
+    assert world.ghosts.signs.nodes_to_watch() == {"node-0": 1}
 
 
 def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_others() -> None:
@@ -194,7 +194,7 @@ def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_othe
 def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims() -> None:
     world = GhostWorld()
     drivers = {ClaimKey(NAMESPACE, ""): "gpu", KEY: "nic"}
-    world.ghosts.drivers_on = lambda key, node: frozenset({drivers[key]})
+    world.ghosts.signs.drivers_on = lambda key, node: frozenset({drivers[key]})
     for number in range(MOST_IN_NAMESPACE):
         name = f"claim-{number}"
         world.ghosts.observe_list(ClaimKey(NAMESPACE, name), [pod_ref(name)], ())
@@ -203,8 +203,8 @@ def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims()
     world.renew()
     ((_, signs),) = world.ghosts.of(KEY).signs
     assert signs.away == ("gpu",)
-    assert world.ghosts.wait_for_drivers("node-0")
-    assert not world.ghosts.wait_for_drivers("node-1")
+    assert world.ghosts.signs.wait_for_drivers("node-0")
+    assert not world.ghosts.signs.wait_for_drivers("node-1")
 
 
 def test_the_drivers_of_all_claims_are_not_looked_for_at_each_reconcile() -> None:
@@ -215,7 +215,7 @@ def test_the_drivers_of_all_claims_are_not_looked_for_at_each_reconcile() -> Non
         asked.append(key)
         return frozenset({"gpu"})
 
-    world.ghosts.drivers_on = drivers_on
+    world.ghosts.signs.drivers_on = drivers_on
     for number in range(MOST_IN_NAMESPACE):
         name = f"claim-{number}"
         world.ghosts.observe_list(ClaimKey(NAMESPACE, name), [pod_ref(name)], ())
@@ -286,10 +286,10 @@ def test_several_pods_keep_the_claim_at_least_as_long_as_each_of_them_alone(
 def test_a_node_that_comes_later_is_watched_for_signs_of_life() -> None:
     world = GhostWorld()
     world.vanish(pod("a", on="node-9"))
-    assert world.ghosts.nodes_to_watch() == {}
+    assert world.ghosts.signs.nodes_to_watch() == {}
     world.ghosts.news.clear()
     world.nodes.add("node-9")
     made = node(boot="b")
     world.ghosts.node_changed(replace(made, metadata=ObjectMeta(name="node-9")))
     assert world.ghosts.news.is_set()
-    assert world.ghosts.nodes_to_watch() == {"node-9": 1}
+    assert world.ghosts.signs.nodes_to_watch() == {"node-9": 1}
