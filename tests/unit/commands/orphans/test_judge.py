@@ -91,7 +91,7 @@ ITSELF = Reference(
 
 def adopted(on: ResourceClaim, *pods: Pod, **states: OwnerState) -> ScannedClaim:
     """A claim that an earlier run has adopted."""
-    return replace(scanned(on, *pods, **states), adoptions=(HANDED,))
+    return replace(scanned(on, *pods, reserved=False, **states), adoptions=(HANDED,))
 
 
 @dataclass(frozen=True)
