@@ -220,7 +220,7 @@ class KindReader:
 
 def _ancestor(rule: Rule, owner: OwnerReference, live: ObjectHeader | None) -> Ancestor:
     """An owner of a kind whose annotations are looked at; ``live`` is None if it was not read."""
-    found = Ancestor(*rule.key, owner.name, owner.uid, copies=rule.copies_annotations)
+    ancestor = Ancestor(*rule.key, owner.name, owner.uid, copies=rule.copies_annotations)
     if live is None:
-        return replace(found, problem=f"you cannot read {owner.kind} {owner.name}")
-    return replace(found, annotations=live.metadata.annotations or {})
+        return replace(ancestor, problem=f"you cannot read {owner.kind} {owner.name}")
+    return replace(ancestor, annotations=live.metadata.annotations or {})

@@ -61,21 +61,6 @@ async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str
     )
 
 
-async def test_a_release_that_is_under_way_is_the_reason() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
-    server.reservation(status=server.held_status(reference) | {"release": release})
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
-    server.pod("late", node="")
-    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
-    assert found.reasons()[0][0] == "ClaimReleasing"
-    assert "Wait a moment" in pod_advice(found)[0]
-
-
 async def test_a_running_pod_needs_nothing() -> None:
     server = Server.started()
     server.claim("slice", server.pod("user"))
