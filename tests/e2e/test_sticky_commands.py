@@ -39,8 +39,12 @@ pytestmark = pytest.mark.cluster(HOLD_136)
 GPU = ("gpu", "big")
 
 
+def claim_of(ordinal: int) -> str:
+    return f"train-{ordinal}.sts.gpu.big"
+
+
 def sts(*ordinals: int) -> list[str]:
-    return [f"train-{ordinal}.sts.gpu.big" for ordinal in ordinals]
+    return [claim_of(ordinal) for ordinal in ordinals]
 
 
 async def make_set(stage: Stage, replicas: int, **annotations: str) -> None:
@@ -137,11 +141,11 @@ async def test_without_a_controller_a_pod_whose_claim_was_not_made_is_named(stag
     await trained(stage, 1)
     await stage.stop()
     await scale(stage, 2)
-    await until_entries(stage, "train-1", {"gpu": f"claim {sts(1)[0]}"})
+    await until_entries(stage, "train-1", {"gpu": f"claim {claim_of(1)}"})
     done = await administrator(stage).run()
     assert reasons(done) == [("Pod", "train-1", "WaitsForClaim")]
     assert done.left[0].message.endswith(f"(kubectl delete pod -n {NAMESPACE} train-1)")
-    assert not (await stage.claim(*sts(0))).metadata.deleting
+    assert not (await stage.claim(claim_of(0))).metadata.deleting
     await stage.delete(PODS, "train-1")
     await until_entries(stage, "train-1", {"gpu": "template big"})
     await stage.until_running(2)
@@ -150,7 +154,7 @@ async def test_without_a_controller_a_pod_whose_claim_was_not_made_is_named(stag
 
 WRITES = 5
 """How many writes the command makes for one sticky claim: it deletes the binding, removes the
-setting of the workload and the note of the pod, gives the claim to the pod, and deletes the hold."""
+workload's setting and the pod's note, gives the claim to the pod, and deletes the hold."""
 
 
 async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next(
@@ -163,7 +167,7 @@ async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next
         await install_policy(stage)
         await make_set(stage, 1, retention_policy="Persistent")
         await stage.until_running(1)
-        await until_held(stage, *sts(0))
+        await until_held(stage, claim_of(0))
         [before] = await stage.running()
         killed = DyingTransport(stage.site.connection(PEOPLE), write)
         killed.arm()
@@ -171,7 +175,7 @@ async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next
             await replace(remover, through=lambda _, dying=killed: dying).run()
         assert killed.dead.is_set()
         assert reasons(await remover.run()) == []
-        claim = await stage.claim(*sts(0))
+        claim = await stage.claim(claim_of(0))
         owners = [owner.uid for owner in claim.metadata.owner_references]
         assert (owners, claim.metadata.deleting) == ([before.metadata.uid], False)
         assert [pod.metadata.uid for pod in await stage.running()] == [before.metadata.uid]
@@ -251,10 +255,10 @@ async def test_explain_names_the_pods_that_have_generated_claims(
     assert "pods have generated claims, which go with them: train-0" in told
     assert "claimctl.io/reserve=*" not in told
     await install_policy(stage)
-    await stage.create(RESOURCECLAIMS, manifests.claim(*sts(0)))
+    await stage.create(RESOURCECLAIMS, manifests.claim(claim_of(0)))
     await stage.delete(PODS, "train-0")
     await stage.until_condition("Ready", "False", "StickyNameTaken")
-    told = await explained(stage, capsys, *sts(0))
+    told = await explained(stage, capsys, claim_of(0))
     assert "Delete the claim and its pod; then claimctl makes the ordinal's claim." in told
 
 
@@ -277,24 +281,24 @@ async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[0] for row in rows] == sts(*range(11))
     assert [row[-2] for row in rows] == [str(ordinal) for ordinal in range(11)]
-    told = await explained(stage, capsys, *sts(10))
+    told = await explained(stage, capsys, claim_of(10))
     assert "holds (IdleTimeoutNotReached)" in told
     assert "the claim of ordinal 10; scaled away, it is kept like that of an idle work" in told
     await release(
-        session(stage), ReleaseWanted(*sts(10), dry_run=False, wait=60, output=Output.TABLE)
+        session(stage), ReleaseWanted(claim_of(10), dry_run=False, wait=60, output=Output.TABLE)
     )
-    released = await stage.claim(*sts(10))
+    released = await stage.claim(claim_of(10))
     assert (released.status.allocation, released.metadata.deleting) == (None, False)
     await ask_for_other(stage)
     await stage.delete(PODS, "train-1")
-    await until_claims(stage, *sts(0), "train-1.sts.gpu.other")
+    await until_claims(stage, claim_of(0), "train-1.sts.gpu.other")
     await stage.until_running(2)
     told = await explained(stage, capsys, "statefulset/train")
     assert "ordinals whose claim the pod template does not ask for now: 0\n" in told
-    told = await explained(stage, capsys, *sts(0))
+    told = await explained(stage, capsys, claim_of(0))
     assert "the pod template asks for another claim now, so it is deleted when no pod" in told
     await tree.run(session(stage), [], Output.TABLE, every_pod=False)
-    await timeline.run(session(stage), *sts(0), Output.TABLE)
+    await timeline.run(session(stage), claim_of(0), Output.TABLE)
     told = capsys.readouterr().out
     assert "uses ResourceClaim/train-1.sts.gpu.other (Held, held by statefulsets/train)" in told
     assert "Reserved is True: held for statefulsets.apps/train" in told
@@ -304,10 +308,10 @@ async def test_pods_run_on_while_a_downgrade_takes_the_holds_away(stage: Stage) 
     await trained(stage, 2)
     before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
     assert await prepared(stage) == PlanPhase.PREPARED
-    assert await stage.references(*sts(0)) == ("pods/train-0",)
+    assert await stage.references(claim_of(0)) == ("pods/train-0",)
     await stage.delete(PODS, "train-1")
     await stage.until_running(2)
-    await until_entries(stage, "train-1", {"gpu": f"claim {sts(1)[0]}"})
+    await until_entries(stage, "train-1", {"gpu": f"claim {claim_of(1)}"})
     assert (await by_name(stage))["train-0"].metadata.uid == before["train-0"]
     back = await plans.begin_restore(stage.client, None)
     assert back is not None
