@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from claimctl.cli.objects import CLAIM, POD, RESERVING, parse
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import explain_object
 from claimctl.commands.claims.get_work import ClaimsWanted, get
-from claimctl.commands.claims.release_work import ReleaseWanted, release
+from claimctl.commands.claims.release_request import ReleaseWanted
+from claimctl.commands.claims.release_work import release
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.timeline import work as timeline
@@ -26,6 +28,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     STATEFULSETS,
 )
+from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.downgrading import prepared
 from tests.e2e.dying_transport import DyingTransport
@@ -73,11 +76,16 @@ async def until_held(stage: Stage, *claims: str) -> None:
     await stage.until(held, f"{claims} are held")
 
 
+def instead(connection: Transport) -> Callable[[Transport], Transport]:
+    """What takes this connection instead of the one that it is given."""
+    return lambda _: connection
+
+
 def administrator(stage: Stage) -> Remover:
     """Who takes claimctl out of the whole cluster."""
     if stage.cluster is None:
         pytest.skip("a real cluster keeps claimctl for other scenarios")
-    return Remover(stage, namespaces=(), through=lambda _: stage.site.connection(PEOPLE))
+    return Remover(stage, namespaces=(), through=instead(stage.site.connection(PEOPLE)))
 
 
 async def by_name(stage: Stage) -> dict[str, Pod]:
@@ -172,7 +180,7 @@ async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next
         killed = DyingTransport(stage.site.connection(PEOPLE), write)
         killed.arm()
         with suppress(KubeError):
-            await replace(remover, through=lambda _, dying=killed: dying).run()
+            await replace(remover, through=instead(killed)).run()
         assert killed.dead.is_set()
         assert reasons(await remover.run()) == []
         claim = await stage.claim(claim_of(0))
