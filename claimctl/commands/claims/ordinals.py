@@ -62,7 +62,7 @@ def outdated(
     """
     named = {name for pod in pods for name in sticky_names(pod)}
     asked = asked_entries(template_of(workload))
-    found = set()
+    ordinals = set()
     for made in own:
         ref, sticky = made.spec.workload_ref, made.spec.sticky
         if sticky is None or (ref.api_group, ref.kind) not in ORDINAL_WORDS:
@@ -72,8 +72,8 @@ def outdated(
             for it in asked
         )
         if made.spec.resource_claim_name in named.difference(names):
-            found.add(sticky.ordinal)
-    return tuple(sorted(found))
+            ordinals.add(sticky.ordinal)
+    return tuple(sorted(ordinals))
 
 
 def not_in_force(pod: Pod) -> str:

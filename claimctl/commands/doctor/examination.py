@@ -102,8 +102,8 @@ async def examine(
         observed = replace(observed, kinds=kinds.result())
     try:
         asking = observed.asking_sticky
-        found = await sticky_problems(client, asked, asking) if asking else ()
-        observed = replace(observed, sticky=found)
+        in_the_way = await sticky_problems(client, asked, asking) if asking else ()
+        observed = replace(observed, sticky=in_the_way)
     except Forbidden as error:
         reader.refused[STICKY_CHECK] = f"you may not do this: {error.message}"
     if rights_refused:
