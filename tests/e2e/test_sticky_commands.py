@@ -309,7 +309,7 @@ async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed
     await timeline.run(session(stage), claim_of(0), Output.TABLE)
     told = capsys.readouterr().out
     assert "uses ResourceClaim/train-1.sts.gpu.other (Held, held by statefulsets/train)" in told
-    assert "Reserved is True: held for statefulsets.apps/train" in told
+    assert "held for statefulsets.apps/train" in told
 
 
 async def test_pods_run_on_while_a_downgrade_takes_the_holds_away(stage: Stage) -> None:
