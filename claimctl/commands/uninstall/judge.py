@@ -165,12 +165,9 @@ def _reservations(scan: Scan, rules: Rules, run: float) -> Iterator[Leftover]:
             claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
             why = _why_reserved(reservation, claim, scan, rules, run)
         else:
-            text = "holds until `claimctl uninstall prepare` deletes it"
-            why = (
-                Why.NOT_WITHDRAWN,
-                "; ".join(filter(None, (text, sticky.fate(reservation, claims)))),
-                None,
-            )
+            now = "holds until `claimctl uninstall prepare` deletes it"
+            text = "; ".join(filter(None, (now, sticky.fate(reservation, claims))))
+            why = Why.NOT_WITHDRAWN, text, None
         yield _about(meta, wire.CLAIMRESERVATIONS.kind, *why)
 
 

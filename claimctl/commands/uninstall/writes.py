@@ -110,7 +110,8 @@ class UninstallWriter:
         owners = [to_plain(owner) for owner in meta.owner_references]
         owners += [_owner(pod) for pod in pods if pod.metadata.uid not in present]
         patch = {"metadata": {"ownerReferences": owners}}
-        await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
+        with self._claim(meta):
+            await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
 
     async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
         meta = scanned.claim.metadata
