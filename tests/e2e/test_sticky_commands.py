@@ -83,8 +83,6 @@ def instead(connection: Transport) -> Callable[[Transport], Transport]:
 
 def administrator(stage: Stage) -> Remover:
     """Who takes claimctl out of the whole cluster."""
-    if stage.cluster is None:
-        pytest.skip("a real cluster keeps claimctl for other scenarios")
     return Remover(stage, namespaces=(), through=instead(stage.site.connection(PEOPLE)))
 
 
@@ -117,6 +115,7 @@ async def until_claims(stage: Stage, *names: str) -> None:
     await stage.until(holds, f"the claims are {names}", 200)
 
 
+@pytest.mark.alone
 async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
     stage: Stage,
 ) -> None:
@@ -145,6 +144,7 @@ async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
     await until_claims(stage)
 
 
+@pytest.mark.alone
 async def test_without_a_controller_a_pod_whose_claim_was_not_made_is_named(stage: Stage) -> None:
     await trained(stage, 1)
     await stage.stop()
@@ -165,6 +165,7 @@ WRITES = 5
 workload's setting and the pod's note, gives the claim to the pod, and deletes the hold."""
 
 
+@pytest.mark.alone
 async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next(
     stage: Stage,
 ) -> None:
@@ -197,9 +198,8 @@ async def diagnosed(stage: Stage) -> list[tuple[str, str]]:
     return [(line.verdict, line.message) for line in lines if line.check == "sticky-claims"]
 
 
+@pytest.mark.alone
 async def test_the_doctor_says_what_keeps_workloads_from_sticky_claims(stage: Stage) -> None:
-    if stage.cluster is None:
-        pytest.skip("a real cluster keeps the policy of other scenarios")
     await stage.started()
     await make_templates(stage, "big")
     assert await diagnosed(stage) == []
@@ -247,11 +247,10 @@ async def test_explain_says_what_a_pod_without_its_claim_waits_for(
     assert "template big (TemplateNotFound): ResourceClaimTemplate big does not exist" in told
 
 
+@pytest.mark.alone
 async def test_explain_names_the_pods_that_have_generated_claims(
     stage: Stage, capsys: Printed
 ) -> None:
-    if stage.cluster is None:
-        pytest.skip("a real cluster keeps the policy of other scenarios")
     await stage.started()
     await make_templates(stage, "big")
     await make_set(stage, 1)
@@ -312,6 +311,7 @@ async def test_commands_show_whose_claims_they_are(stage: Stage, capsys: Printed
     assert "held for statefulsets.apps/train" in told
 
 
+@pytest.mark.alone
 async def test_pods_run_on_while_a_downgrade_takes_the_holds_away(stage: Stage) -> None:
     await trained(stage, 2)
     before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
