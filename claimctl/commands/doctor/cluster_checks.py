@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from claimctl.cli.documents import Part
-from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.claim_view import ClaimView, release_reported
 from claimctl.commands.claims.device_classes import AskingClaim
 from claimctl.commands.claims.judgement import judgement
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
@@ -407,8 +407,19 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     if left := [entry for entry in gone if entry not in kept]:
         command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
-        text = f"listed but gone: {listed(map(describe, left))}; see {command}"
-        yield _about(claim, "dangling-references", text)
+        text = f"listed but gone: {listed(map(describe, left))}"
+        if _is_to_be_released(claim, observed):
+            text = f"{text}; goes with the release that is under way; see {command}"
+            finding = _about(claim, "dangling-references", text)
+            yield msgspec.structs.replace(finding, verdict=CheckVerdict.WAITS)
+        else:
+            yield _about(claim, "dangling-references", f"{text}; see {command}")
+
+
+def _is_to_be_released(claim: ResourceClaim, observed: ObservedCluster) -> bool:
+    """Whether the controller says that a release takes the claim's entries out. It may wait for
+    minutes, such as for pods that were force-deleted."""
+    return any(release_reported(made, claim) is not None for made in observed.reservations)
 
 
 def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
