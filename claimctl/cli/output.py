@@ -17,7 +17,7 @@ from rich.text import Text
 from claimctl.cli.color import in_color
 from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
-from claimctl.cli.printer import print_lines, print_whole, say
+from claimctl.cli.printer import print_lines, print_whole, reader_may_leave, say
 from claimctl.text import can_be_encoded, shortened
 
 Signs = TypeVar("Signs", bound=Sequence[str])
@@ -75,20 +75,22 @@ class Table:
 
 def render(output: Output, table: Table, document: Printed, *, head: bool = True) -> None:
     """Print the table, its names or the document on stdout, in the format ``output``."""
-    if output.for_people:
-        print_table(table, wide=output == Output.WIDE, head=head)
-    else:
-        print_data(output, document, table.names)
+    with reader_may_leave():
+        if output.for_people:
+            print_table(table, wide=output == Output.WIDE, head=head)
+        else:
+            print_data(output, document, table.names)
 
 
 def print_text(
     output: Output, lines: Iterable[str], document: Printed, names: Iterable[str] = ()
 ) -> None:
     """Print the lines for people, or what ``render`` prints for others."""
-    if output.for_people:
-        print_lines(*lines)
-    else:
-        print_data(output, document, names)
+    with reader_may_leave():
+        if output.for_people:
+            print_lines(*lines)
+        else:
+            print_data(output, document, names)
 
 
 def print_data(output: Output, document: Printed, names: Iterable[str] = ()) -> None:

@@ -9,7 +9,7 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import FactsOption, Output
-from claimctl.cli.options import CheckedNamespaceOption, switch
+from claimctl.cli.options import AllNamespacesOption, CheckedNamespaceOption, place_of, switch
 
 EXAMPLES = (
     "claimctl doctor",
@@ -31,6 +31,7 @@ def doctor(
         ),
     ] = "auto",
     namespace: CheckedNamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
     output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
@@ -45,7 +46,8 @@ def doctor(
     from claimctl.cli.session import in_session
     from claimctl.commands.doctor.doctor_work import run
 
-    return in_session(access, run, namespace, dialect, namespace, output)
+    place = place_of(namespace, all_namespaces=all_namespaces)
+    return in_session(access, run, namespace, dialect, place, output)
 
 
 @connecting
