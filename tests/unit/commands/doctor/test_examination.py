@@ -31,7 +31,7 @@ EVERYTHING = {
     },
     "resourceclaims": {
         *(
-            "dialect",
+            "reservation-mode",
             "orphans",
             "listed-ahead",
             "near-limit",
