@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.cli.timing import CONTROLLER_WAITS, WAITS, ControllerWaits, Timing, TimingOption, Waits
+from claimctl.cli.timing import (
+    CONTROLLER_WAITS,
+    WAITS,
+    ControllerWaits,
+    Timing,
+    TimingOption,
+    Waits,
+)
 from claimctl.controller.settings import Settings
 
 
