@@ -96,7 +96,8 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, one_line(str(error))
         case ModuleNotFoundError(name="kube_in_process"):
             return ExitCode.FAILED, (
-                "the embedded cluster is not installed: pip install the wheel of kube-in-process"
+                "the embedded cluster is not installed: `pip install ./kube-in-process` in a clone "
+                "of claimctl, else pip install the wheel of kube-in-process"
             )
         case ModuleNotFoundError(name=str(name)) if not name.startswith("claimctl"):
             return ExitCode.FAILED, (

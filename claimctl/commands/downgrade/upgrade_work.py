@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
@@ -29,7 +30,7 @@ from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_object
 from claimctl.downgrade.records import PlanPhase
 from claimctl.downgrade.status import Report
 from claimctl.text import listed
-from claimctl.wire.reservations import DowngradePlanSpec
+from claimctl.wire.reservations import DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
 
 NOT_BEGUN = "NotBegun"
@@ -58,13 +59,13 @@ def prepare_upgrade(access: Access, to: str, flags: PlanFlags) -> int:
 async def show_status(session: Session, output: Output, *, watch: bool) -> int:
     """Show the next step of the upgrade that is under way, also after each change if that is
     wanted; the exit code."""
-    if await plans.find(session.client) is None:
+    if await _plan(session) is None:
         with reader_may_leave():
             _show_none(output)
         return ExitCode.OK
 
     async def look() -> Report | None:
-        plan = await plans.find(session.client)
+        plan = await _plan(session)
         if plan is None:
             say("The upgrade is over: its plan is deleted.")
             return None
@@ -76,6 +77,13 @@ async def show_status(session: Session, output: Output, *, watch: bool) -> int:
     return await show_all(session, look, output, watch=watch)
 
 
+async def _plan(session: Session) -> DowngradePlan | None:
+    """The plan; None also where the cluster does not know DowngradePlans."""
+    with suppress(plans.PlanRefused):
+        return await plans.find(session.client)
+    return None
+
+
 def _show_none(output: Output) -> None:
     """Say that no upgrade is under way, in the same format as of one that is."""
     command = f"claimctl upgrade prepare --to {TARGET} --dry-run"
@@ -83,8 +91,7 @@ def _show_none(output: Output) -> None:
     if output.for_people:
         say(todo)
     else:
-        step = DowngradeStatus(NOT_BEGUN, todo, command, clear=True)
-        print_data(output, step)
+        print_data(output, DowngradeStatus(NOT_BEGUN, todo, command, clear=True))
 
 
 def checked_target(text: str) -> str:

@@ -31,6 +31,8 @@ async def test_without_an_upgrade_programs_get_a_document(
     assert await show_status(asked, Output.TABLE, watch=True) == 0
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"{shown['todo']}\n")
+    assert await show_status(session(Server.started(crds=False)), Output.TABLE, watch=False) == 0
+    assert capsys.readouterr().err == err
 
 
 async def test_a_watch_prints_what_changes_and_ends_with_the_plan(
