@@ -115,7 +115,8 @@ def required(name: str) -> Extension:
         folders = f"./kube-in-process ./claimctl-{name}" if name == "demo" else f"./claimctl-{name}"
         raise UsageError(
             f"claimctl {name} is not installed: `pip install {folders}` in a clone of claimctl, "
-            f"else pip install the wheel of claimctl-{name}, which is what claimctl[{name}] asks for"
+            f"else pip install the wheel of claimctl-{name}, which is what claimctl[{name}] asks "
+            "for"
         )
     return extensions()[name]
 
