@@ -39,6 +39,7 @@ WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
     Reason.FORBIDDEN,
     Reason.INVALID,
     Reason.INVALID_ANNOTATION,
+    Reason.STICKY_NOT_IN_FORCE,
     Reason.LIMIT_EXCEEDED,
 }
 """The reasons of Warning Events. All other reasons are Normal."""

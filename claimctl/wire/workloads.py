@@ -24,19 +24,38 @@ class ReplicaSet(ObjectHeader, frozen=True, kw_only=True):
     spec: ScalableSpec = ScalableSpec()
 
 
+class StatefulSetOrdinals(Wire, frozen=True, kw_only=True):
+    start: int = 0
+
+
+class StatefulSetSpec(ScalableSpec, frozen=True, kw_only=True):
+    ordinals: StatefulSetOrdinals | None = None
+
+    @property
+    def wanted_ordinals(self) -> range:
+        """The ordinals of the pods that the StatefulSet wants."""
+        start = self.ordinals.start if self.ordinals is not None else 0
+        return range(start, start + (1 if self.replicas is None else self.replicas))
+
+
 class StatefulSet(ObjectHeader, frozen=True, kw_only=True):
-    spec: ScalableSpec = ScalableSpec()
+    spec: StatefulSetSpec = StatefulSetSpec()
 
 
 class JobSpec(Wire, frozen=True, kw_only=True):
     parallelism: int | None = None
     completions: int | None = None
+    completion_mode: str = ""
     suspend: bool = False
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class JobStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
+    completed_indexes: str = ""
+    """The completion indexes that have succeeded, like ``1,3-5,7``."""
+    failed_indexes: str | None = None
+    """Those that have failed for good (with ``backoffLimitPerIndex``)."""
 
 
 class Job(ObjectHeader, frozen=True, kw_only=True):

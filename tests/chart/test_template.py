@@ -53,6 +53,7 @@ def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
         "networkPolicy.enabled=true",
         "admissionPolicy.enabled=true",
         "podDeletion.enabled=true",
+        "stickyClaims.enabled=true",
         "limits.enabled=true",
         "workloads.enabled=true",
         "reschedule.avoidance=true",

@@ -19,10 +19,12 @@ from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.writer import reservation_body
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation import sticky
 from claimctl.reservation.annotation import (
     Annotated,
     AnnotationPlan,
@@ -124,7 +126,9 @@ class WorkloadReconciler:
         )
         annotated = replace(annotated, kept=self._kept(annotated))
         wanted = plan(annotated)
-        for problem in wanted.problems:
+        without = (pod.metadata.name for pod in self._caches.pods_without_policy(key))
+        about_sticky = sticky.problems(workload, annotated.ref, without)
+        for problem in (*wanted.problems, *about_sticky):
             warn(self._events, key, workload, problem, "Reserve")
         try:
             outcome = await self._carry_out(wanted)
@@ -214,7 +218,7 @@ class WorkloadReconciler:
             AlreadyExists: the name is taken, perhaps for long: the pauses have to grow.
         """
         meta = reservation.metadata
-        body = {"metadata": to_plain(meta), "spec": to_plain(reservation.spec)}
+        body = reservation_body(reservation)
         created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
         self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
         log.info("reservation created", reservation=meta.name)

@@ -158,6 +158,8 @@ class Held:
     """The resource name of the workload's kind, as the cluster serves it; '' for a kind with a
     shipped rule, or if it is unknown."""
 
+    wanted: ClaimReservation | None = None
+    """For a sticky claim: the reservation as the annotations of its workload ask for it now."""
     above: str = ""
     """What is to be said of an object above the workload whose annotation made the reservation."""
 
@@ -181,6 +183,11 @@ class Held:
     @property
     def name(self) -> str:
         return self.reservation.metadata.name
+
+    def has_made(self, claim: ResourceClaim) -> bool:
+        """Whether claimctl made the claim for this reservation."""
+        maker = claim.metadata.controller()
+        return maker is not None and maker.uid == self.reservation.metadata.uid
 
     @property
     def may_reallocate(self) -> bool:
@@ -218,6 +225,8 @@ class Snapshot:
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
     """The PodGroups that the claim lists, that its workloads name, or that share it."""
+    to_create: ClaimReservation | None = None
+    """The reservation of a sticky claim that a pod names, and that has none yet."""
     frozen: bool = False
     """Whether a DowngradePlan forbids new workload references in the namespace."""
     template_missing: bool = False

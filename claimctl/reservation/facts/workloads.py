@@ -20,6 +20,8 @@ from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import REPLICASETS, WORKLOADS
 from claimctl.wire.workloads import (
     CustomWorkload,
+    Job,
+    JobStatus,
     ReplicaSet,
     Workload,
     has_fixed_template,
@@ -73,10 +75,12 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
         return workload.verdict
     if isinstance(workload, CustomWorkload):
         return Verdict(idle=None, ended=None, problem="no rule for its kind was applied")
+    # completed indexes are left out: no rule reads them, and every Job has others
+    status = JobStatus(conditions=workload.status.conditions) if isinstance(workload, Job) else None
     document = {
         "metadata": _seen(workload.metadata),
         "spec": structs.replace(workload.spec, template=PodTemplateSpec()),
-        "status": getattr(workload, "status", None),
+        "status": status,
     }
     return _shared_verdict((_RULES[type(workload)], encode(document)))
 
@@ -150,6 +154,8 @@ class WorkloadState:
     """What the rule says about this incarnation."""
     problem: str = ""
     """For UNREADABLE and UNKNOWN: what cannot be read, or why nothing can be said."""
+    claim_over: bool = False
+    """For a sticky claim: whether no new pod will name it again (see ``facts.ordinals``)."""
 
     @property
     def exists(self) -> bool:
