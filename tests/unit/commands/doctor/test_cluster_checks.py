@@ -151,6 +151,8 @@ async def test_a_workload_that_is_gone_waits_for_the_release_that_takes_its_entr
     seen = ObservedCluster("hold", claims, uids=listed, reservations=reservations)
     (finding,) = findings(seen)
     assert (finding.check, finding.verdict) == ("dangling-references", verdict)
+    (used,) = findings(replace(seen, in_use=frozenset({claims[0].metadata.uid})))
+    assert used.verdict == "waits", "its last pods end"
 
 
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:
