@@ -49,7 +49,7 @@ IN_DOCTOR = dict(re.findall(r"^\| \[(\w+)\].*\| (.*?) \|$", MONITORING, re.MULTI
 
 
 @dataclass(frozen=True)
-class State:
+class AlertedState:
     """A state of one claim, the gauge that its alert asks for, and what doctor calls it."""
 
     alert: str
@@ -69,20 +69,20 @@ WAITS = structs.replace(
 )
 NOT_READY = (Metric.RESERVATIONS_NOT_READY, "")
 STATES = {
-    "a full list": State(
+    "a full list": AlertedState(
         "ClaimctlListsFull",
         (Metric.CLAIMS_NEAR_LIMIT, "full"),
         [("problem", "near-limit")],
         claim(*FULL),
         tuple(running(entry.name) for entry in FULL),
     ),
-    "a pod that is gone": State(
+    "a pod that is gone": AlertedState(
         "ClaimctlDanglingReferences",
         (Metric.DANGLING_REFERENCES, ""),
         [("problem", "dangling-references")],
         claim(GONE, deployment_ref()),
     ),
-    "a pod that is gone, in a release": State(
+    "a pod that is gone, in a release": AlertedState(
         "ClaimctlDanglingReferences",
         (Metric.DANGLING_REFERENCES, ""),
         [("waits", "releases"), ("waits", "dangling-references")],
@@ -90,14 +90,14 @@ STATES = {
         status=WAITS,
         releasing=Reason.IDLE,
     ),
-    "devices without a pod": State("ClaimctlDevicesIdle", (Metric.CLAIMS, "idle"), []),
-    "a reservation without a claim": State(
+    "devices without a pod": AlertedState("ClaimctlDevicesIdle", (Metric.CLAIMS, "idle"), []),
+    "a reservation without a claim": AlertedState(
         "ClaimctlReservationsNotReady",
         NOT_READY,
         [("problem", "reservations")],
         status=status_with(("Ready", "False", "ClaimNotNamedByPodTemplate")),
     ),
-    "a plan over a claim that nobody uses": State(
+    "a plan over a claim that nobody uses": AlertedState(
         "ClaimctlReservationsNotReady",
         NOT_READY,
         [("problem", "plans")],
@@ -107,7 +107,7 @@ STATES = {
         ),
         plans=(DowngradePlan(),),
     ),
-    "a release that waits": State(
+    "a release that waits": AlertedState(
         "ClaimctlReleasesStuck",
         (Metric.CLAIMS, "releasing"),
         [("waits", "releases")],
@@ -118,7 +118,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-def test_the_row_of_an_alert_says_what_doctor_calls_its_state(state: State) -> None:
+def test_the_row_of_an_alert_says_what_doctor_calls_its_state(state: AlertedState) -> None:
     assert counted(state) == {state.gauge[1]: 1}
     assert seen_by_doctor(state) == state.lines
     row = IN_DOCTOR[state.alert]
@@ -127,7 +127,7 @@ def test_the_row_of_an_alert_says_what_doctor_calls_its_state(state: State) -> N
     assert all(verdict in row for verdict in said)
 
 
-def counted(state: State) -> dict[str, float]:
+def counted(state: AlertedState) -> dict[str, float]:
     """What the controller's gauge shows."""
     telemetry, made = Recording(), reservation(status=state.status)
     workload = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
@@ -146,7 +146,7 @@ def counted(state: State) -> dict[str, float]:
     return telemetry.nonzero(state.gauge[0])
 
 
-def seen_by_doctor(state: State) -> list[tuple[str, str]]:
+def seen_by_doctor(state: AlertedState) -> list[tuple[str, str]]:
     """What doctor says of the same, but for facts: verdict and check."""
     made = (reservation(status=state.status),)
     uids = frozenset(pod.metadata.uid for pod in state.pods)

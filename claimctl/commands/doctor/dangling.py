@@ -13,7 +13,7 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 
 
-class Seen(Protocol):
+class ListedObjects(Protocol):
     """What was seen of a cluster."""
 
     @property
@@ -39,7 +39,7 @@ class Dangling(NamedTuple):
     """Nobody is known to take them out."""
 
 
-def dangling(claim: ResourceClaim, seen: Seen) -> Dangling:
+def dangling(claim: ResourceClaim, seen: ListedObjects) -> Dangling:
     """Sort the entries whose objects are known to be gone."""
     kept, leaving, left = list[Reference](), list[Reference](), list[Reference]()
     for entry in claim.status.reserved_for:
@@ -59,7 +59,7 @@ def in_words(entries: Iterable[Reference]) -> str:
     return listed(map(describe, entries))
 
 
-def _is_kept(entry: Reference, claim: ResourceClaim, seen: Seen) -> bool:
+def _is_kept(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
     """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
     return any(
         made.spec.retention_policy == RetentionPolicy.MANUAL and not made.metadata.deleting
@@ -67,7 +67,7 @@ def _is_kept(entry: Reference, claim: ResourceClaim, seen: Seen) -> bool:
     )
 
 
-def _leaves(entry: Reference, claim: ResourceClaim, seen: Seen) -> bool:
+def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
     """Whether the controller takes the entry out in its usual course: in a release, which may wait
     for minutes, or, if it is the hold of a workload that is gone, when its last pods have ended."""
     if any(release_reported(made, claim) is not None for made in seen.reservations):
@@ -75,7 +75,9 @@ def _leaves(entry: Reference, claim: ResourceClaim, seen: Seen) -> bool:
     return claim.metadata.uid in seen.in_use and any(_recorders(entry, claim, seen))
 
 
-def _recorders(entry: Reference, claim: ResourceClaim, seen: Seen) -> Iterator[ClaimReservation]:
+def _recorders(
+    entry: Reference, claim: ResourceClaim, seen: ListedObjects
+) -> Iterator[ClaimReservation]:
     """The ClaimReservations whose hold the entry is."""
     for made in seen.reservations:
         recorded = made.status.reserved_for
@@ -83,7 +85,7 @@ def _recorders(entry: Reference, claim: ResourceClaim, seen: Seen) -> Iterator[C
             yield from [made] * (recorded.uid == entry.uid)
 
 
-def _is_gone(reference: Reference, seen: Seen) -> bool:
+def _is_gone(reference: Reference, seen: ListedObjects) -> bool:
     """Whether the object is known to be gone. This is unknown if the resource was not listed, or if
     an object of the LIST has no readable UID."""
     pod = is_tombstone(reference)

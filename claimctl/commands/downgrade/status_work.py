@@ -73,9 +73,9 @@ async def follow(
         await session.clock.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
         began, seen = session.clock.monotonic(), report
         try:
-            if (found := await look()) is None:
+            if (again := await look()) is None:
                 break
-            seen = found
+            seen = again
         except Unreachable as error:
             say(f"looks again soon: {error}")
         took = session.clock.monotonic() - began

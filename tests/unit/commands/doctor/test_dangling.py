@@ -19,7 +19,7 @@ RELEASING = replace(status_with(("Released", "False", "Settling")), claim_uid="u
 
 
 @dataclass(frozen=True)
-class Cluster:
+class SmallCluster:
     """Neither the Deployment nor the pod is there."""
 
     reservations: tuple[ClaimReservation, ...] = ()
@@ -32,30 +32,33 @@ class Cluster:
     )
 
 
-def reserved(status: ClaimReservationStatus, **spec: object) -> tuple[ClaimReservation, ...]:
-    return (reservation(status=status, **spec),)
+def reserved(status: ClaimReservationStatus, **spec: str) -> tuple[ClaimReservation, ...]:
+    made = reservation(status=status)
+    return (replace(made, spec=replace(made.spec, **spec)),)
 
 
 USED = frozenset({LISTED.metadata.uid})
 CASES = {
-    "nobody reserves it": (Cluster(), Dangling((), (), (HOLD, POD))),
-    "reserved and unused": (Cluster(reserved(held_status())), Dangling((), (), (HOLD, POD))),
+    "nobody reserves it": (SmallCluster(), Dangling((), (), (HOLD, POD))),
+    "reserved and unused": (SmallCluster(reserved(held_status())), Dangling((), (), (HOLD, POD))),
     "its last pods end": (
-        Cluster(reserved(held_status()), USED),
+        SmallCluster(reserved(held_status()), USED),
         Dangling((), (HOLD,), (POD,)),
     ),
-    "a hold of nobody beside a pod": (Cluster(in_use=USED), Dangling((), (), (HOLD, POD))),
-    "it is released": (Cluster(reserved(RELEASING)), Dangling((), (HOLD, POD), ())),
+    "a hold of nobody beside a pod": (SmallCluster(in_use=USED), Dangling((), (), (HOLD, POD))),
+    "it is released": (SmallCluster(reserved(RELEASING)), Dangling((), (HOLD, POD), ())),
     "a policy keeps it": (
-        Cluster(reserved(held_status(), retention_policy="Manual")),
+        SmallCluster(reserved(held_status(), retention_policy="Manual")),
         Dangling((HOLD,), (), (POD,)),
     ),
-    "not listed": (Cluster(uids={}), Dangling((), (), ())),
+    "not listed": (SmallCluster(uids={}), Dangling((), (), ())),
 }
 
 
 @pytest.mark.parametrize(("seen", "sorted_"), CASES.values(), ids=CASES)
-def test_each_entry_is_in_the_part_of_who_answers_for_it(seen: Cluster, sorted_: Dangling) -> None:
+def test_each_entry_is_in_the_part_of_who_answers_for_it(
+    seen: SmallCluster, sorted_: Dangling
+) -> None:
     assert dangling(LISTED, seen) == sorted_
 
 
