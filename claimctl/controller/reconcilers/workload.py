@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import structlog
-
 from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
@@ -33,7 +31,7 @@ from claimctl.reservation.annotation import (
 )
 from claimctl.reservation.facts.ancestors import AnnotationStanding
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.telemetry.face import Span
+from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
@@ -46,7 +44,7 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import CLAIMRESERVATIONS, read_as
 from claimctl.wire.workloads import CustomWorkload, Workload
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 LIMITS = re.compile(
     r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
