@@ -52,7 +52,7 @@ async def imported(*arguments: str) -> frozenset[str]:
 
 @pytest.mark.real_time(60)
 @pytest.mark.parametrize(
-    "line", ["--help", "get --help", "explain --help", "version --help", "completion bash"]
+    "line", ["--help", "get --help", "explain --help", "version --client", "completion bash"]
 )
 async def test_help_and_completion_import_nothing_that_talks_to_a_cluster(line: str) -> None:
     modules = await imported(*line.split())
