@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -203,3 +204,14 @@ async def test_a_misspelled_annotation_is_named_with_the_one_that_is_meant() -> 
     assert ("annotations", "deployment/train") in problems(found)
     text = "claimctl knows no annotation claimctl.io/reserv; did you mean claimctl.io/reserve?"
     assert the(found, "annotations").message == text
+
+
+async def test_claims_are_listed_once() -> None:
+    made, lists = Server.started(), Counter[str]()
+
+    def count(point: FaultPoint) -> None:
+        lists[point.plural] += point.verb == "list"
+
+    made.handler.fault = count
+    await diagnosed(made)
+    assert lists["resourceclaims"] == 1
