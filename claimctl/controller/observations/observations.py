@@ -21,8 +21,7 @@ from claimctl.controller.observations.openings import PodArrivals
 from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
-    ClearReleaseRequest,
-    SetFinalizer,
+    ReservationWrite,
     Write,
     WriteList,
     WriteStatus,
@@ -166,8 +165,7 @@ class Observations:
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
             last = isinstance(write, WriteStatus) and write.last
-            of_reservation = isinstance(write, (WriteStatus, SetFinalizer, ClearReleaseRequest))
-            resource = CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
+            resource = CLAIMRESERVATIONS if isinstance(write, ReservationWrite) else RESOURCECLAIMS
             self.own_writes.wrote(resource, written, hurried=hurried, last=last)
         match write:
             case WriteList(deallocate=True) if written is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,26 +10,26 @@ from typing import Any
 from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
-from claimctl.controller.events import version_of, warn
+from claimctl.controller.events import refusal, version_of, warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.writer import reservation_body
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation import sticky
 from claimctl.reservation.annotation import (
     Annotated,
     AnnotationPlan,
-    Problem,
     is_orphan,
     must_keep,
     plan,
 )
 from claimctl.reservation.facts.ancestors import AnnotationStanding
-from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
@@ -46,10 +45,6 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 
 log = LateLogger(__name__)
 
-LIMITS = re.compile(
-    r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
-)
-"""How the API server words the refusals of the component limits, and of a ResourceQuota."""
 MOST_WRITES = 20
 """The most writes of one workload until others have their turn."""
 NEXT_TURN = After(0.05)
@@ -122,7 +117,9 @@ class WorkloadReconciler:
         )
         annotated = replace(annotated, kept=self._kept(annotated))
         wanted = plan(annotated)
-        for problem in wanted.problems:
+        without = (pod.metadata.name for pod in self._caches.pods_without_policy(key))
+        about_sticky = sticky.problems(workload, annotated.ref, without)
+        for problem in (*wanted.problems, *about_sticky):
             warn(self._events, key, workload, problem, "Reserve")
         try:
             outcome = await self._carry_out(wanted)
@@ -212,7 +209,7 @@ class WorkloadReconciler:
             AlreadyExists: the name is taken, perhaps for long: the pauses have to grow.
         """
         meta = reservation.metadata
-        body = {"metadata": to_plain(meta), "spec": to_plain(reservation.spec)}
+        body = reservation_body(reservation)
         created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
         self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
         log.info("reservation created", reservation=meta.name)
@@ -239,12 +236,3 @@ class WorkloadReconciler:
             return False
         log.info("reservation deleted", reservation=meta.name)
         return True
-
-
-def refusal(error: Forbidden | Invalid) -> Problem:
-    """What to tell the user whose annotation asks for a write that the API server refuses."""
-    if limit := LIMITS.search(error.message):
-        note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
-        return Problem(Reason.LIMIT_EXCEEDED, note)
-    forbidden = isinstance(error, Forbidden)
-    return Problem(Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION, str(error))

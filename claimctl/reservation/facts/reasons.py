@@ -35,6 +35,7 @@ class Reason(StrEnum):
     READY = "Ready"
     # why a claim is released
     WORKLOAD_ENDED = "WorkloadEnded"
+    ORDINAL_ENDED = "OrdinalEnded"
     IDLE = "Idle"
     REALLOCATED = "Reallocated"
     UNUSED_TOO_LONG = "UnusedTooLong"
@@ -53,6 +54,7 @@ class Reason(StrEnum):
     CLAIM_NOT_NAMED_BY_POD = "ClaimNotNamedByPod"
     CLAIM_NOT_CREATED_FOR_WORKLOAD = "ClaimNotCreatedForWorkload"
     ALREADY_RESERVED_FOR = "AlreadyReservedFor"
+    STICKY_NAME_TAKEN = "StickyNameTaken"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     TEMPLATE_INVALID = "TemplateInvalid"
     UNCHANGEABLE = "ClaimCannotBeChanged"
@@ -105,4 +107,5 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"
     INVALID = "Invalid"
     INVALID_ANNOTATION = "InvalidAnnotation"
+    STICKY_NOT_IN_FORCE = "StickyNotInForce"
     LIMIT_EXCEEDED = "LimitExceeded"

@@ -24,6 +24,7 @@ from claimctl.wire.workloads import (
     Workload,
     has_fixed_template,
     template_of,
+    without_indexes,
 )
 
 INJECT = "inject"
@@ -73,6 +74,7 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
         return workload.verdict
     if isinstance(workload, CustomWorkload):
         return Verdict(idle=None, ended=None, problem="no rule for its kind was applied")
+    workload = without_indexes(workload)
     document = {
         "metadata": _seen(workload.metadata),
         "spec": structs.replace(workload.spec, template=PodTemplateSpec()),
@@ -150,6 +152,8 @@ class WorkloadState:
     """What the rule says about this incarnation."""
     problem: str = ""
     """For UNREADABLE and UNKNOWN: what cannot be read, or why nothing can be said."""
+    claim_over: bool = False
+    """For a sticky claim: whether no new pod will name it again (see ``facts.ordinals``)."""
 
     @property
     def exists(self) -> bool:

@@ -9,12 +9,13 @@ from claimctl.reservation.facts.decision import (
     CreateClaim,
     Decision,
     DeleteClaim,
+    DeleteReservation,
+    ListLivePods,
     SetFinalizer,
-    Write,
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_tombstone
-from claimctl.reservation.facts.snapshot import Held
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
 
 
@@ -30,37 +31,69 @@ def make(facts: Assessment, decision: Decision) -> None:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
             decision.waits.append(left)
+        if is_over(held, snapshot):
+            decision.write = DeleteReservation(held.reservation)
+            return
         from_template = spec.resource_claim_template_name and not snapshot.no_template
-        if from_template and held.resource and _is_wanted(held):
+        if from_template and held.resource and _is_wanted(held, snapshot):
             reference = held.reference
             created_for = snapshot.dialect.created_for(reference)
             decision.write = CreateClaim(held.reservation, created_for)
             return
 
 
-def _is_wanted(held: Held) -> bool:
-    """Whether the reservation stays, for a workload that exists and has not ended."""
+def _is_wanted(held: Held, snapshot: Snapshot) -> bool:
+    """Whether the reservation stays, for a workload that exists and has not ended. A sticky claim
+    is wanted by the pods that name it: nobody counts replicas."""
     gone = held.reservation.metadata.deleting or held.workload.ended
+    if held.reservation.spec.sticky is not None and not snapshot.consumers.alive:
+        return False
     return held.workload.exists and not gone
 
 
-def tidy(facts: Assessment) -> Write | None:
-    """The write that a claim without allocation still needs, or None."""
-    if facts.snapshot.unreadable:
-        return None
+def is_over(held: Held, snapshot: Snapshot) -> bool:
+    """Whether the reservation is that of a sticky claim that nobody uses, or will use again."""
+    return (
+        held.reservation.spec.sticky is not None
+        and not held.reservation.metadata.deleting
+        and held.workload.claim_over
+        and not snapshot.consumers.alive
+    )
+
+
+def tidy(facts: Assessment, decision: Decision) -> None:
+    """Write what a claim without allocation still needs, if anything.
+
+    A sticky claim that is over is deleted when a live LIST shows no pod that may still use it: the
+    cache may be late, and a claim that is being deleted takes no pod.
+    """
+    snapshot = facts.snapshot
+    if snapshot.unreadable:
+        return
     meta, created_for = facts.claim.metadata, facts.claim.spec.reserved_for
-    maker = meta.controller()
     for retention in facts.retentions:
         held = retention.held
         if retention.reason is Reason.RELEASE_REQUESTED:
-            return ClearReleaseRequest(held.reservation)
-        made = maker is not None and maker.uid == held.reservation.metadata.uid
-        unused = not meta.deleting and not facts.snapshot.consumers.bound
+            decision.write = ClearReleaseRequest(held.reservation)
+            return
+        made = held.has_made(facts.claim)
+        if is_over(held, snapshot) and not made:
+            decision.write = DeleteReservation(held.reservation)
+            return
+        if not made or meta.deleting or snapshot.consumers.bound:
+            continue
         # claimctl may have created the claim for an earlier incarnation of the workload
         outdated = created_for is not None and created_for.uid != held.workload.uid
-        if made and unused and outdated and _is_wanted(held):
-            return DeleteClaim(meta.uid, meta.resource_version)
-    return None
+        if outdated and _is_wanted(held, snapshot):
+            decision.write = DeleteClaim(meta.uid, meta.resource_version)
+            return
+        if is_over(held, snapshot):
+            live = snapshot.any_live
+            if live is None:
+                decision.needs = (ListLivePods(meta.resource_version, vanished=False),)
+            elif not snapshot.table_of(live.pods).alive and not live.unreadable:
+                decision.write = DeleteClaim(meta.uid, meta.resource_version)
+            return
 
 
 def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None:

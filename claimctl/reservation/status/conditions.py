@@ -36,6 +36,14 @@ _ADVICE = {
         "{workload} does not exist; create it, or delete the ClaimReservation"
     ),
     Reason.WORKLOAD_ENDED: "{workload} will create no more pods",
+    Reason.ORDINAL_ENDED: (
+        "no new pod of {workload} will use ResourceClaim {claim}: its ordinal has ended, or the "
+        "pod template asks for another claim"
+    ),
+    Reason.STICKY_NAME_TAKEN: (
+        "ResourceClaim {claim} was there before, and claimctl did not make it; delete it, and "
+        "claimctl makes one from ResourceClaimTemplate {template}"
+    ),
     Reason.WORKLOAD_KIND_UNSUPPORTED: "claimctl does not know the kind of {workload}",
     Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
         "the pod template of {workload} does not name ResourceClaim {claim} by resourceClaimName"
@@ -88,6 +96,7 @@ PROBLEMS = frozenset(
         Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
         Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
         Reason.ALREADY_RESERVED_FOR,
+        Reason.STICKY_NAME_TAKEN,
         Reason.WORKLOAD_RECREATED,
         Reason.UNCHANGEABLE,
         Reason.HOLD_YIELDED,
