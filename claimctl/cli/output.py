@@ -9,10 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TextIO, TypeVar
 
 import yaml
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from claimctl.cli.color import in_color
 from claimctl.cli.documents import Document, plain
@@ -154,6 +150,8 @@ def print_table(
     if not (target.isatty() or in_color(target)):
         _print_plain(_cells(table, shown), target, head=head)
         return
+    from rich.console import Console
+
     if target.isatty():
         places = width or Console(file=target).width
         shown, left_out = _choose_columns(table, shown, places, wide=wide)
@@ -218,6 +216,8 @@ def _width_of(table: Table, shown: Sequence[Column]) -> int:
 
 def _least(table: Table, column: Column) -> int:
     """The least width of a column: its longest cell; for text, its longest word or a bit more."""
+    from rich.cells import cell_len
+
     cells = [row[0] for row in _cells(table, [column])]
     widest = max(map(cell_len, cells))
     if not column.text:
@@ -229,6 +229,10 @@ def _least(table: Table, column: Column) -> int:
 def _print_rich(
     table: Table, shown: Sequence[Column], out: TextIO, width: int | None, *, head: bool
 ) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=head)
     for column in shown:
         least = _least(table, column)

@@ -157,7 +157,7 @@ def seen_by_doctor(state: AlertedState) -> list[tuple[str, str]]:
         uids={("", "pods"): uids, ("apps", "deployments"): frozenset({"uid-train"})},
         reservations=made,
         plans=state.plans,
-        matters=matters_of((scanned,), {}, made, Places(None, None), NOW),
+        matters=matters_of((scanned,), made, Places(None, None), NOW),
     )
     return [(str(line.verdict), line.check) for line in findings(observed)]
 

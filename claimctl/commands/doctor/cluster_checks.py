@@ -14,7 +14,6 @@ import msgspec
 
 from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.device_classes import AskingClaim
 from claimctl.commands.claims.judgement import judgement
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places
@@ -356,16 +355,11 @@ def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
 
 def matters_of(
     claims: Sequence[ScannedClaim],
-    asking: Mapping[tuple[str, str], AskingClaim],
     reservations: Iterable[ClaimReservation],
     places: Places,
     now: datetime,
 ) -> tuple[ClaimMatter, ...]:
-    """What is wrong with the claims.
-
-    Args:
-        asking: the claims with their requests, as far as they were read.
-    """
+    """What is wrong with the claims."""
     names: dict[tuple[str, str], list[ClaimReservation]] = {}
     for made in reservations:
         names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
@@ -373,7 +367,7 @@ def matters_of(
     for scanned in claims:
         key = scanned.claim.metadata.key
         of_it = tuple(names.get(key, ()))
-        view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
+        view = ClaimView(scanned.claim, scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
         matters += [
             ClaimMatter(*key, matter, reserved=held)

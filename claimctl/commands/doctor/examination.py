@@ -195,7 +195,6 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         wire.EVENTS: ("refused-pods",),
         PUBLISHED_DEVICES: ("drivers", "held-devices"),
         wire.DEVICECLASSES: (),
-        CLAIMS_WITH_REQUESTS: (),
         wire.REPLICASETS: (),
         wire.DOWNGRADEPLANS: ("plans",),
     }
@@ -224,7 +223,6 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
     plans = known(wire.DOWNGRADEPLANS)
     places = places_of(*published, None if plans is None else plans.items)
-    asking = {claim.metadata.key: claim for claim in every[CLAIMS_WITH_REQUESTS].items}
     observed = ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
@@ -240,7 +238,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             *(
                 unread
                 for resource, listing in every.items()
-                if resource not in (wire.CLAIMRESERVATIONS, CLAIMS_WITH_REQUESTS)
+                if resource is not wire.CLAIMRESERVATIONS
                 for unread in listing.unreadable
             ),
         ),
@@ -253,9 +251,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             for scanned in (scan.claims if scan else ())
             if Consumers.of(scanned.live.pods).bound
         ),
-        matters=matters_of(
-            scan.claims if scan else (), asking, reserved.items, places, clock.now()
-        ),
+        matters=matters_of(scan.claims if scan else (), reserved.items, places, clock.now()),
         slices=slices.items,
         more_checks={
             check: text
@@ -300,7 +296,9 @@ _FEW_CLAIMS = 20
 async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
     """The claims with their users and owners; None if the user may not list one of them."""
     try:
-        return await scan_claims(reader.client, clock, reader.namespace)
+        return await scan_claims(
+            reader.client, clock, reader.namespace, claims=CLAIMS_WITH_REQUESTS
+        )
     except Forbidden as error:
         plural = error.path.rpartition("/")[2]
         known = {listed.plural: listed for listed in (wire.PODS, wire.CLAIMRESERVATIONS)}

@@ -12,7 +12,7 @@ from claimctl.cli.documents import Document, Part, ReasonText, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import KINDS
+from claimctl.reservation.kinds.shipped import KINDS
 from claimctl.text import listed
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.nodes import Node

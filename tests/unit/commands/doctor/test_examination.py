@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -240,3 +241,14 @@ async def test_a_release_that_begins_meanwhile_is_no_problem() -> None:
     found = await diagnosed(made)
     assert problems(found) == []
     assert the(found, "dangling-references").verdict == "waits"
+
+
+async def test_claims_are_listed_once() -> None:
+    made, lists = Server.started(), Counter[str]()
+
+    def count(point: FaultPoint) -> None:
+        lists[point.plural] += point.verb == "list"
+
+    made.handler.fault = count
+    await diagnosed(made)
+    assert lists["resourceclaims"] == 1
