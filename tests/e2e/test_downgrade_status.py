@@ -92,19 +92,6 @@ def _named(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}}
 
 
-async def test_a_blocked_claim_is_shown_with_its_command(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        wide = Workload("wide", "wide", "slice", 260)
-        await furnished(served, wide)
-        answer = await served.claimctl("downgrade", "status")
-    assert answer.code == 3
-    assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
-    assert answer.err == (
-        "0 of 1 claims are ready, 1 are blocked; next step (Prepare): solve the blocked claims, "
-        "then run `claimctl downgrade prepare`\n"
-    )
-
-
 async def test_it_watches_until_the_last_step_is_done(tmp_path: Path) -> None:
     async with cluster(HOLD, tmp_path) as served:
         await furnished(served)
