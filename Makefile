@@ -24,6 +24,9 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
+# each process of a test that imports claimctl would compile it anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: habits e2e-nodes e2e-nodes-core torture-nodes reschedule-clusters switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 

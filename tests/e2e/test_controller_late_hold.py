@@ -17,12 +17,12 @@ from kube_in_process.options import ClusterOptions
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, PODGROUP_136, NewStage, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, PODGROUP_136, NewStage, Stage
 
 LIVES = int(os.environ.get("LIVES", "5"))
 DRIVER = "gpu.example.com"
 KNOWN: dict[str, Any] = {"one_pod_drivers": frozenset({DRIVER})}
-CLUSTERS = {"1.34": HOLD_134, "1.36": HOLD_136, "1.36, PodGroups served": PODGROUP_136}
+CLUSTERS = {"1.36": HOLD_136, "1.36, PodGroups served": PODGROUP_136}
 AWAY_SECONDS = 30.0
 
 
@@ -122,11 +122,8 @@ async def test_a_pod_starts_also_while_the_controller_is_away(
         assert refusals(stage) == []
 
 
-@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-async def test_a_restart_of_the_workload_keeps_the_device(
-    new_stage: NewStage, options: ClusterOptions
-) -> None:
-    async with new_stage(options) as stage:
+async def test_a_restart_of_the_workload_keeps_the_device(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
         driver = stage.site.driver
         await driver.take_up("wants-one-pod")
         await stage.started(one_pod_drivers=frozenset({driver.name}))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.wire.claims import Reference
 from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.alone
 NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
 HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 12)
-MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
 NEXT = {

@@ -19,7 +19,6 @@ from tests.e2e.commands import ServedCluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(180)]
 NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
-PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 3)
 
