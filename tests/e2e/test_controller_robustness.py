@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 
 import pytest
-from kube_in_process.cluster import Cluster
 from kube_in_process.storage.requests import Fault
 
 from claimctl.controller.manager import Manager
-from claimctl.controller.preflight import NotReady
-from claimctl.controller.settings import Settings
-from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -178,21 +173,6 @@ async def test_a_controller_on_a_slow_server_can_be_given_more_time_for_its_leas
     away = stage.clock.monotonic() + 25
     await stage.clock.sleep(30)
     assert not stage.managers["one"].done()
-
-
-async def test_missing_definitions_are_named() -> None:
-    cluster = Cluster(NATIVE, LoopClock())
-    await cluster.start()
-    manager = Manager(Settings.checked(identity="x"), cluster.transport(), cluster.clock)
-    try:
-        with pytest.raises(NotReady) as raised:
-            await manager.run(asyncio.Event())
-    finally:
-        await cluster.stop()
-    assert str(raised.value) == (
-        "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-        "claimctl install --component crds"
-    )
 
 
 PLAIN = Fault(status=403, reason="Forbidden", message="no")

@@ -22,7 +22,7 @@ def all_but(*missing: str) -> list[Permission]:
     return [each for each in GIVEN if f"{each.verb} {each.resource}" not in missing]
 
 
-@pytest.mark.parametrize("missing", READS, ids=str)
+@pytest.mark.parametrize("missing", [READS[0], READS[-1]], ids=str)
 async def test_what_may_not_be_read_is_named_at_the_start(
     stage: Stage, missing: Permission
 ) -> None:
