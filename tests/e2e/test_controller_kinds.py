@@ -16,9 +16,8 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage
+from tests.e2e.harness import DEFINITIONS, HOLD_136, NAMESPACE, NewStage, Stage
 from tests.e2e.kinds import (
-    DEFINITIONS,
     begin,
     define,
     describe,

@@ -14,7 +14,6 @@ from claimctl.commands.uninstall.run import STEADY_SECONDS
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
-from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -26,12 +25,12 @@ from claimctl.wire.resources import (
     PODS,
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
-    Resource,
 )
 from claimctl.wire.traces import BRAKE_GATE
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import (
+    DEFINITIONS,
     GROUP_136,
     HOLD_134,
     HOLD_136,
@@ -47,14 +46,6 @@ from tests.e2e.uninstalling import Remover, reasons
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
-DEFINITIONS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    ObjectHeader,
-    namespaced=False,
-)
 UNRESERVED = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
 OURS = ("claimreservations.claimctl.io", "downgradeplans.claimctl.io")
 
@@ -71,6 +62,15 @@ async def add_entry(stage: Stage, *entries: dict[str, str]) -> None:
     """Another client adds its entries to the list."""
     listed = (await stage.claim()).status.reserved_for
     await stage.write_list([*map(to_plain, listed), *entries])
+
+
+async def hold_from_template(stage: Stage, *, replicas: int) -> None:
+    """A Deployment whose pods share a claim that claimctl has made from a template."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
+    body = manifests.reservation(resourceClaimTemplateName="template")
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=replicas))
+    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 async def strip_crds(stage: Stage) -> None:
@@ -270,12 +270,8 @@ async def test_finished_pods_are_named_and_their_tombstones_go_with_them(
 @pytest.mark.cluster(NATIVE)
 async def test_a_native_hold_stays_until_its_pods_have_ended(stage: Stage) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-    body = manifests.reservation(resourceClaimTemplateName="template")
-    await stage.create(CLAIMRESERVATIONS, body)
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2))
+    await hold_from_template(stage, replicas=2)
     await stage.until_running(2)
-    await stage.until_condition("Reserved", "True", "Reserved")
     remover = Remover(stage)
     first = await remover.run()
     assert reasons(first) == [("ClaimReservation", "train-slice", "ConsumersLeft")]
@@ -305,11 +301,7 @@ async def test_before_1_34_a_hold_stays_until_its_pods_have_ended(new_stage: New
 
 async def test_a_claim_made_from_a_template_stays_for_its_workload(stage: Stage) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-    body = manifests.reservation(resourceClaimTemplateName="template")
-    await stage.create(CLAIMRESERVATIONS, body)
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_from_template(stage, replicas=1)
     done = await Remover(stage).run()
     assert reasons(done) == []
     claim = await stage.claim()
@@ -321,11 +313,7 @@ async def test_a_claim_made_from_a_template_stays_for_its_workload(stage: Stage)
 
 async def test_a_claim_loses_an_owner_that_does_not_exist(stage: Stage) -> None:
     await stage.started()
-    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-    body = manifests.reservation(resourceClaimTemplateName="template")
-    await stage.create(CLAIMRESERVATIONS, body)
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-    await stage.until_condition("Reserved", "True", "Reserved")
+    await hold_from_template(stage, replicas=1)
     await stage.stop()
     stage.embedded.pause("garbage-collector")
     await strip_crds(stage)
