@@ -107,8 +107,8 @@ async def test_two_controllers_at_once_do_no_harm(stage: Stage) -> None:
 
 
 @pytest.mark.cluster(replace(GROUP_136, seed=7))
-@pytest.mark.parametrize("pause", [1.0, 5.0, 7.3])
-@pytest.mark.parametrize("lag", [0.5, 4.5])
+@pytest.mark.parametrize("pause", [1.0, 2.5, 5.0, 6.1, 7.3])
+@pytest.mark.parametrize("lag", [0.5, 2.0, 4.5])
 async def test_a_scale_up_into_a_release_under_a_lagging_scheduler_strands_nobody(
     stage: Stage, pause: float, lag: float
 ) -> None:
