@@ -18,7 +18,7 @@ from claimctl.controller.reconcilers.workload import (
     WorkloadReconciler,
     refusal,
 )
-from claimctl.controller.workers import SOON, Outcome
+from claimctl.controller.workers import SOON, After
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
@@ -47,7 +47,7 @@ def reconciler_of(made: CountingServer, caches: Caches) -> tuple[WorkloadReconci
     return WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber), events
 
 
-async def reconcile(reconciler: WorkloadReconciler) -> Outcome:
+async def reconcile(reconciler: WorkloadReconciler) -> After:
     with Recording().span("reconcile") as span:
         return await reconciler.reconcile(KEY, span)
 
