@@ -11,6 +11,9 @@ HOUSES := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 EDITABLE := $(PROJECTS:%pyproject.toml=--editable ./%)
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
+# each process of a test that imports claimctl would compile it anew
+unexport PYTHONDONTWRITEBYTECODE
+
 # The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
 ifneq ($(origin PYTHON), undefined)
 ifneq ($(shell $(PYTHON) $(VERSION_OF)), $(shell $(BIN)/python $(VERSION_OF) 2>/dev/null))
@@ -23,9 +26,6 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	echo $$python && break; done)
 endif
-
-# each process of a test that imports claimctl would compile it anew
-unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: habits e2e-nodes e2e-nodes-core torture-nodes reschedule-clusters switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
