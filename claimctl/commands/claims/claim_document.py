@@ -19,7 +19,7 @@ from claimctl.cli.documents import (
     utc,
 )
 from claimctl.commands.claims.advice import UNREADABLE, advice
-from claimctl.commands.claims.controller_health import State, Trouble
+from claimctl.commands.claims.controller_health import ControllerState, Trouble
 from claimctl.commands.claims.documents import ClaimSummary, summary_of
 from claimctl.commands.claims.explanation import Explanation, effect_of
 from claimctl.commands.claims.ordinals import fate
@@ -86,9 +86,7 @@ class UnreadableEntry(Part, frozen=True):
     message: str
 
 
-class ControllerSigns(Part, frozen=True):
-    state: State
-    message: str
+class ControllerSigns(ControllerState, frozen=True):
     degraded: bool
     troubles: tuple[Trouble, ...]
 

@@ -24,9 +24,9 @@ from claimctl.commands.claims.ordinals import (
     sticky_names,
     unmade,
 )
+from claimctl.commands.claims.places import read_plans
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.downgrade.scope import crosses
-from claimctl.downgrade.under_way import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
