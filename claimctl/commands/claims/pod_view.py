@@ -15,7 +15,7 @@ from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.matters import IN_VAIN, MatterKind
 from claimctl.commands.claims.release_waits import release_steps, waits_for
-from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound, is_unreported
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
@@ -213,7 +213,9 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
     yield from (("Warning", note) for note in findings.warnings[-3:])
     if not findings.warnings:
-        yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
+        node = findings.pod.spec.node_name
+        said = "has not reported anything about" if is_unreported(findings.pod) else "starts"
+        yield "Starting", f"the kubelet of {node} {said} the pod"
 
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -248,6 +250,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
         **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        **({"Starting": _see_the_kubelet(node)} if is_unreported(findings.pod) else {}),
         "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
         "SharedClaimRace": wait,
         _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
@@ -273,6 +276,11 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         if use.problem and use.claim:
             yield to_create(meta.namespace, use.claim)
     yield from _about_rivals(findings)
+
+
+def _see_the_kubelet(node: str) -> str:
+    look = f"see whether its kubelet works: kubectl describe node {node}"
+    return f"Wait a moment, and look again; if node {node} still says nothing, {look}"
 
 
 def _about_releases(findings: PodFindings, wait: str) -> Iterator[str]:

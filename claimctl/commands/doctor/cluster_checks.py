@@ -102,6 +102,10 @@ class ObservedCluster:
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
     matters: tuple[ClaimMatter, ...] = ()
     """What is wrong with claims."""
+    starting: frozenset[str] | None = None
+    """UIDs of the pods with claims that have a node and do not run; None if that is not known."""
+    missing_claims: tuple[Finding, ...] = ()
+    """What pods wait for that does not exist."""
     slices: tuple[ResourceSlice, ...] = ()
     more_checks: Mapping[str, str] = field(default_factory=dict)
     """The checks of extensions, and what there is to say about each without a problem."""
@@ -168,6 +172,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *observed.annotations,
         *_unreadable(observed),
         *_matters(observed),
+        *observed.missing_claims,
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
@@ -447,14 +452,25 @@ def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
 
 
 def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
-    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
+    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ. What
+    is over is a fact: Events stay for an hour."""
     counts = Counter(
-        (event.metadata.namespace, event.note)
+        (event.metadata.namespace, event.note, _still_starts(event, observed))
         for event in observed.events
         if event.reason == PREPARE_FAILED
     )
-    for (namespace, note), count in sorted(counts.items()):
-        yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
+    for (namespace, note, starts), count in sorted(counts.items()):
+        text = f"{note} ({counted(count, 'event')})"
+        if starts:
+            yield Finding("refused-pods", text, namespace)
+        else:
+            text = f"over, its pod runs or is gone: {text}"
+            yield Finding("refused-pods", text, namespace, verdict=CheckVerdict.FACT)
+
+
+def _still_starts(event: Event, observed: ObservedCluster) -> bool:
+    """Whether the pod of the Event still does not run; also if that is not known."""
+    return observed.starting is None or event.regarding.uid in observed.starting
 
 
 def uids(listing: Listing[Any]) -> frozenset[str]:

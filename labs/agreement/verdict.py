@@ -1,0 +1,198 @@
+"""Whether what the commands say of a state is true, and whether they all say it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from claimctl.commands.claims.claim_document import ClaimExplanation
+from claimctl.commands.claims.pod_document import WorkloadExplanation
+from claimctl.telemetry.face import Metric
+from labs.agreement.answers import Answers
+from labs.agreement.truth import names_of, name_of
+from labs.torture.blocked import claims_of
+
+_COUNTED = re.compile(r"\b(\d+) pods? waits? since ")
+"""What commands say of pods that wait."""
+_BEHIND = "its status is older than its spec"
+_CALM = re.compile("Nothing|No workload holds it|No ClaimReservation names it|Keep its claims ")
+"""What the first line of advice says if nothing is wrong: nothing, or what else could be done."""
+
+
+def verdict(answers: Answers) -> list[str]:
+    """What is wrong with the answers; none if they are true and agree."""
+    return [
+        *_of_waiting_pods(answers),
+        *_of_good_order(answers),
+        *_of_states(answers),
+        *_of_problems(answers),
+        *_of_doctor(answers),
+        *of_metrics(answers),
+    ]
+
+
+def is_calm(advice: Iterable[str]) -> bool:
+    """Whether a command says that there is nothing to do."""
+    return _CALM.match(next(iter(advice), "")) is not None
+
+
+def _of_waiting_pods(answers: Answers) -> Iterator[str]:
+    """No command may be calm about a pod that has waited for too long."""
+    counted: Counter[str] = Counter()
+    for pod in answers.objects.waiting():
+        name, claims = name_of(pod), claims_of(pod)
+        counted.update(claims & answers.get.keys())
+        shown = answers.pods[name]
+        if not shown.reasons or shown.since is None or is_calm(shown.advice):
+            yield f"explain pod/{name}: it waits, and {shown.state}: {shown.advice}"
+        for workload in _makers(answers, name):
+            if is_calm(workload.advice):
+                yield f"explain {workload.workload_ref.name}: {name} waits: {workload.advice}"
+        for claim in sorted(claims & answers.get.keys()):
+            if is_calm(answers.explain[claim].advice):
+                yield f"explain {claim}: {name} waits: {answers.explain[claim].advice}"
+        if not any(
+            _names(finding.object, finding.message, {name, *claims}) for finding in answers.findings
+        ):
+            yield f"doctor: pod {name} waits for {sorted(claims)}, and it does not say so"
+    for claim, item in answers.get.items():
+        texts = " ".join(problem.message for problem in item.problems)
+        said = sum(int(match[1]) for match in _COUNTED.finditer(texts))
+        if said != counted[claim]:
+            yield f"get: {counted[claim]} pods wait for {claim}, and it says of {said}"
+
+
+def _makers(answers: Answers, pod: str) -> Iterator[WorkloadExplanation]:
+    for workload in answers.workloads.values():
+        if pod in {waits.name for waits in workload.waiting}:
+            yield workload
+
+
+def _names(object_: str, message: str, names: set[str]) -> bool:
+    return object_ in names or any(re.search(rf"\b{re.escape(name)}\b", message) for name in names)
+
+
+def _of_good_order(answers: Answers) -> Iterator[str]:
+    """In a cluster in good order, nothing is reported."""
+    if answers.objects.ailments():
+        return
+    # without gauges, the controller is as torture left it
+    alone = answers.gauges is None
+    for finding in answers.findings:
+        if alone and (finding.check == "controller" or _BEHIND in finding.message):
+            continue
+        yield f"doctor in good order: {finding.check} {finding.object}: {finding.message}"
+    for name, claim in answers.explain.items():
+        if alone and claim.controller is not None and claim.controller.degraded:
+            continue
+        if not is_calm(claim.advice) or (claim.claim and claim.claim.problems):
+            yield f"explain {name} in good order: {claim.advice}"
+    for name, pod in answers.pods.items():
+        if not is_calm(pod.advice) or pod.reasons:
+            yield f"explain pod/{name} in good order: {pod.reasons} {pod.advice}"
+    for (kind, name), workload in answers.workloads.items():
+        if not is_calm(workload.advice):
+            yield f"explain {kind}/{name} in good order: {workload.advice}"
+    for item in answers.get.values():
+        if item.problems:
+            yield f"get in good order: {item.name}: {item.problems}"
+    if answers.tree.problems:
+        yield f"tree in good order: {answers.tree.problems}"
+
+
+def _of_states(answers: Answers) -> Iterator[str]:
+    """All have the same state of a claim."""
+    drawn = {it.name: it.state for it in answers.tree.objects if it.kind == "ResourceClaim"}
+    for name, item in answers.get.items():
+        explained = answers.explain[name].claim
+        if explained is None or explained.state != item.state:
+            yield f"explain {name}: not in state {item.state}"
+        if not drawn.get(name, "").startswith(item.state):
+            yield f"tree: {name} is not in state {item.state}: {drawn.get(name)}"
+    if answers.get.keys() != answers.explain.keys():
+        yield f"get: {sorted(answers.get)}, explain: {sorted(answers.explain)}"
+
+
+def _of_problems(answers: Answers) -> Iterator[str]:
+    """All have the same problems of a claim, and explain is not calm beside one."""
+    for name, item in answers.get.items():
+        explained = answers.explain[name]
+        shown = explained.claim
+        if shown is None or shown.problems != item.problems:
+            yield f"explain {name}: {shown and shown.problems}; get: {item.problems}"
+        tree = [(it.reason, it.message) for it in answers.tree.problems if it.claim == name]
+        if tree != [(it.reason, it.message) for it in item.problems]:
+            yield f"tree {name}: {tree}; get: {item.problems}"
+        if item.problems and is_calm(explained.advice):
+            yield f"explain {name}: {explained.advice}; get: {item.problems}"
+
+
+def _of_doctor(answers: Answers) -> Iterator[str]:
+    """A claim has a problem for doctor if it has one for get."""
+    reservations = {
+        name_of(made): made["spec"]["resourceClaimName"] for made in answers.objects.reservations
+    }
+    blamed: dict[str, list[str]] = {}
+    for finding in answers.findings:
+        if _BEHIND in finding.message:
+            continue  # this is about the controller, of which get knows nothing
+        named = {reservations.get(finding.object, finding.object)} & answers.get.keys()
+        if not finding.object:
+            named = {name for name in answers.get if _names("", finding.message, {name})}
+        for name in named:
+            blamed.setdefault(name, []).append(f"{finding.check}: {finding.message}")
+    for name, item in answers.get.items():
+        if bool(item.problems) != (name in blamed):
+            yield f"doctor: {blamed.get(name)} of {name}; get: {item.problems}"
+        if name in blamed and is_calm(answers.explain[name].advice):
+            yield f"doctor: {blamed[name]} of {name}; explain: {answers.explain[name].advice}"
+        if name not in blamed and _complains(answers.explain[name], answers):
+            yield f"explain {name}: {answers.explain[name].advice}; doctor: nothing"
+
+
+def _complains(shown: ClaimExplanation, answers: Answers) -> bool:
+    """Whether explain names a problem. One of the controller is none of the claim, a release under
+    way is none, and young pods may start soon."""
+    troubles = shown.controller is not None and shown.controller.degraded
+    under_way = shown.release is not None and shown.release.under_way is not None
+    starting = any(pod.since is not None for pod in answers.pods.values())
+    return not (is_calm(shown.advice) or troubles or under_way or starting)
+
+
+_METRICS = {
+    ("Pending", False): "unallocated",
+    ("Pending", True): "unallocated",
+    ("Held", False): "reserved",
+    ("Held", True): "idle",
+    ("InUse", False): "allocated",
+    ("InUse", True): "allocated",
+    ("Allocated", False): "allocated",
+    ("Allocated", True): "allocated",
+    ("Releasing", False): "releasing",
+    ("Releasing", True): "releasing",
+}
+"""The state of the metric, by the state of get, and whether get shows idle devices."""
+
+
+def of_metrics(answers: Answers) -> Iterator[str]:
+    """The gauges behind the alerts count what the commands show."""
+    if answers.gauges is None:
+        return
+    reserved = {made["spec"]["resourceClaimName"] for made in answers.objects.reservations}
+    shown = [item for name, item in answers.get.items() if name in reserved]
+    if not any(item.state == "Deleting" for item in shown):
+        wanted = Counter(_METRICS[item.state, item.idle is not None] for item in shown)
+        wanted["missing"] = len(reserved - answers.get.keys())
+        for state in (*dict.fromkeys(_METRICS.values()), "missing"):
+            number = answers.gauges.of(Metric.CLAIMS, state)
+            if number != wanted[state]:
+                yield f"metric claims {state}: {number}; get: {[it.state for it in shown]}"
+    unready = answers.gauges.of(Metric.RESERVATIONS_NOT_READY)
+    lines = sum(finding.check == "reservations" for finding in answers.findings)
+    if bool(unready) != bool(lines):
+        yield f"metric reservations_not_ready: {unready}; doctor: {lines}"
+    dangling = answers.gauges.of(Metric.DANGLING_REFERENCES)
+    lines = sum(finding.check in ("dangling-references", "orphans") for finding in answers.findings)
+    if dangling and not lines:
+        yield f"metric dangling_references: {dangling}; doctor: {lines}"
