@@ -15,6 +15,7 @@ from labs.torture.reference import KINDS, reservation
 from labs.torture.testbed import Testbed
 from labs.torture.user_actions import RETENTIONS, Object, UserActions
 from tests.e2e import manifests
+from tests.e2e.harness import DEVICE_CLASS
 
 PAUSES = (0.0, 3.0, 11.0, 25.0, 70.0)
 """Seconds between the last action of torture and the look at its state."""
@@ -62,11 +63,29 @@ class GoodUsers(UserActions):
         return [*[self.scale] * 4, self.restart, self.delete_pod, self.create, self.annotate]
 
 
+class UnluckyUsers(UserActions):
+    """Users who also lose nodes, drivers and DeviceClasses for good."""
+
+    def actions(self) -> list[Callable[[], None]]:
+        rare = [self.delete_node, self.delete_slice, self.delete_class]
+        return [*super().actions(), *rare]
+
+    def delete_node(self) -> None:
+        self.admin.delete("nodes", "", self._node())
+
+    def delete_slice(self) -> None:
+        """The driver of a node goes, and takes back what it has published."""
+        self.admin.delete("resourceslices", "", f"{self._node()}-gpu.example.com")
+
+    def delete_class(self) -> None:
+        self.admin.delete("deviceclasses", "", DEVICE_CLASS)
+
+
 @asynccontextmanager
 async def tortured(seed: int) -> AsyncIterator[Testbed]:
     """Torture as it is at a random moment, with its controllers and faults."""
     schedule, rng = Schedule.of(seed), Random(f"moment {seed}")
-    async with begun(schedule) as playing:
+    async with begun(schedule, UnluckyUsers) as playing:
         for _ in range(rng.randint(1, schedule.actions)):
             await playing.act()
         await playing.testbed.sleep(rng.choice(PAUSES))

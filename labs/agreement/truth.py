@@ -1,4 +1,4 @@
-"""What is wrong in a cluster, as its objects alone show it. It knows none of claimctl's judgement."""
+"""What is wrong in a cluster, as its objects alone show it, without claimctl's judgement."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from claimctl.wire.base import Object
 from labs.torture.blocked import claims_of
+from labs.torture.drivers import results_of
 from labs.torture.testbed import Testbed
 from labs.torture.train import PLURALS
 
@@ -78,6 +79,16 @@ class Objects:
         for piece in self.slices:
             if any(device.get("taints") for device in piece["spec"]["devices"]):
                 yield f"slice {name_of(piece)} has a device with a taint"
+
+        published = {
+            (piece["spec"]["driver"], piece["spec"]["pool"]["name"], device["name"])
+            for piece in self.slices
+            for device in piece["spec"]["devices"]
+        }
+        for claim in self.claims:
+            for device in results_of(claim):
+                if (device["driver"], device["pool"], device["device"]) not in published:
+                    yield f"a device of claim {name_of(claim)} is not published"
 
     def _of_pods(self) -> Iterator[str]:
         for pod in self.pods:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from claimctl.commands.claims.claim_document import ClaimExplanation
 from claimctl.commands.claims.pod_document import WorkloadExplanation
+from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.telemetry.face import Metric
 from labs.agreement.answers import Answers
-from labs.agreement.truth import names_of, name_of
+from labs.agreement.truth import name_of
 from labs.torture.blocked import claims_of
 
 _COUNTED = re.compile(r"\b(\d+) pods? waits? since ")
@@ -77,28 +78,28 @@ def _of_good_order(answers: Answers) -> Iterator[str]:
     """In a cluster in good order, nothing is reported."""
     if answers.objects.ailments():
         return
-    # without gauges, the controller is as torture left it
-    alone = answers.gauges is None
     for finding in answers.findings:
-        if alone and (finding.check == "controller" or _BEHIND in finding.message):
-            continue
-        yield f"doctor in good order: {finding.check} {finding.object}: {finding.message}"
+        if not (answers.gauges is None and _is_of_controller(finding)):
+            yield f"doctor in good order: {finding.check} {finding.object}: {finding.message}"
+    advice = {f"explain pod/{name}": pod.advice for name, pod in answers.pods.items()}
+    advice |= {f"explain {'/'.join(key)}": it.advice for key, it in answers.workloads.items()}
     for name, claim in answers.explain.items():
-        if alone and claim.controller is not None and claim.controller.degraded:
-            continue
-        if not is_calm(claim.advice) or (claim.claim and claim.claim.problems):
-            yield f"explain {name} in good order: {claim.advice}"
-    for name, pod in answers.pods.items():
-        if not is_calm(pod.advice) or pod.reasons:
-            yield f"explain pod/{name} in good order: {pod.reasons} {pod.advice}"
-    for (kind, name), workload in answers.workloads.items():
-        if not is_calm(workload.advice):
-            yield f"explain {kind}/{name} in good order: {workload.advice}"
-    for item in answers.get.values():
-        if item.problems:
-            yield f"get in good order: {item.name}: {item.problems}"
-    if answers.tree.problems:
-        yield f"tree in good order: {answers.tree.problems}"
+        if answers.gauges is not None or not _is_degraded(claim):
+            advice[f"explain {name}"] = claim.advice
+    yield from (f"{who} in good order: {it}" for who, it in advice.items() if not is_calm(it))
+    problems = [(item.name, item.problems) for item in answers.get.values() if item.problems]
+    reasons = [(name, pod.reasons) for name, pod in answers.pods.items() if pod.reasons]
+    if problems or reasons:
+        yield f"get or explain in good order: {problems} {reasons}"
+
+
+def _is_of_controller(finding: Finding) -> bool:
+    """Whether it is about the controller as torture has left it."""
+    return finding.check == "controller" or _BEHIND in finding.message
+
+
+def _is_degraded(shown: ClaimExplanation) -> bool:
+    return shown.controller is not None and shown.controller.degraded
 
 
 def _of_states(answers: Answers) -> Iterator[str]:
@@ -154,10 +155,9 @@ def _of_doctor(answers: Answers) -> Iterator[str]:
 def _complains(shown: ClaimExplanation, answers: Answers) -> bool:
     """Whether explain names a problem. One of the controller is none of the claim, a release under
     way is none, and young pods may start soon."""
-    troubles = shown.controller is not None and shown.controller.degraded
     under_way = shown.release is not None and shown.release.under_way is not None
     starting = any(pod.since is not None for pod in answers.pods.values())
-    return not (is_calm(shown.advice) or troubles or under_way or starting)
+    return not (is_calm(shown.advice) or _is_degraded(shown) or under_way or starting)
 
 
 _METRICS = {

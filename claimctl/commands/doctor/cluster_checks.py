@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from claimctl.cli.documents import Part
-from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.claim_view import ClaimView, release_reported
 from claimctl.commands.claims.device_classes import AskingClaim
 from claimctl.commands.claims.judgement import judgement
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
@@ -410,10 +410,22 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
         text = f"{gone_ones} is gone; a ClaimReservation keeps the devices: {free}"
         finding = _about(claim, "dangling-references", text)
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
-    if left := [entry for entry in gone if entry not in kept]:
+    left = [entry for entry in gone if entry not in kept]
+    if left and _is_releasing(claim, observed):
+        text = f"listed but gone: {listed(map(describe, left))}; the claim is being released"
+        finding = _about(claim, "dangling-references", text)
+        yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
+    elif left:
         command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
         text = f"listed but gone: {listed(map(describe, left))}; see {command}"
         yield _about(claim, "dangling-references", text)
+
+
+def _is_releasing(claim: ResourceClaim, observed: ObservedCluster) -> bool:
+    """Whether the controller releases the claim: then it empties the list by itself. What such a
+    release waits for is a matter of its own."""
+    mine = (made for made in observed.reservations if made.status.claim_uid == claim.metadata.uid)
+    return any(made.status.release or release_reported(made, claim) for made in mine)
 
 
 def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
