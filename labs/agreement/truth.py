@@ -80,6 +80,8 @@ class Objects:
             if any(device.get("taints") for device in piece["spec"]["devices"]):
                 yield f"slice {name_of(piece)} has a device with a taint"
 
+        if {piece["spec"].get("nodeName") for piece in self.slices} < {*names_of(self.nodes)}:
+            yield "a node has no devices"
         published = {
             (piece["spec"]["driver"], piece["spec"]["pool"]["name"], device["name"])
             for piece in self.slices
@@ -99,6 +101,7 @@ class Objects:
                 yield f"pod {name_of(pod)} is nobody's"
 
     def _of_workloads(self) -> Iterator[str]:
+        there = set(names_of(self.claims))
         for kind, workloads in self.workloads.items():
             for workload in workloads:
                 if _is_deleting(workload):
@@ -107,6 +110,9 @@ class Objects:
                 wanted = workload["spec"].get("replicas", 1) if kind != "Job" else 0
                 if status.get("replicas", 0) != wanted and kind != "Job":
                     yield f"{kind} {name_of(workload)} has not the pods that it wants"
+                missing = claims_of({**workload["spec"]["template"], "status": {}}) - there
+                if missing and not _has_ended(workload):
+                    yield f"{kind} {name_of(workload)} needs claims that do not exist"
 
     def _of_claims(self) -> Iterator[str]:
         every = (self.pods, self.groups, *self.workloads.values())
@@ -148,12 +154,21 @@ class Objects:
                 yield f"claim {name} is to be released"
 
     def _is_over(self, made: Object) -> bool:
-        """Whether the workload has been idle for longer than its claim is to be held."""
+        """Whether the workload has ended, or been idle for longer than its claim is to be held."""
+        policy, ref = (
+            made["spec"].get("retentionPolicy", "WhileRunning"),
+            made["spec"]["workloadRef"],
+        )
+        if policy != "Manual" and ref["name"] in names_of(filter(_has_ended, self._jobs(ref))):
+            return True
         since = (made.get("status") or {}).get("idleSince")
-        if since is None or made["spec"].get("retentionPolicy", "WhileRunning") != "WhileRunning":
+        if since is None or policy != "WhileRunning":
             return False
         held = timedelta(seconds=made["spec"].get("idleTimeoutSeconds", 60))
         return datetime.fromisoformat(since) + held <= self.now
+
+    def _jobs(self, ref: Object) -> list[Object]:
+        return self.workloads["Job"] if ref["kind"] == "Job" else []
 
 
 def name_of(obj: Object) -> str:
@@ -181,6 +196,12 @@ def _is_tolerated(taint: Object, pod: Object) -> bool:
 
 def _made(pod: Object) -> datetime:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+
+
+def _has_ended(workload: Object) -> bool:
+    """Whether it is a Job that is over."""
+    ends = (_condition(workload, type_).get("status") for type_ in ("Complete", "Failed"))
+    return "True" in ends
 
 
 def _is_allocated(claim: Object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from claimctl.commands.claims.claim_document import ClaimExplanation
 from claimctl.commands.claims.pod_document import WorkloadExplanation
-from claimctl.commands.doctor.cluster_checks import Finding
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.telemetry.face import Metric
 from labs.agreement.answers import Answers
 from labs.agreement.truth import name_of
@@ -17,6 +17,9 @@ from labs.torture.blocked import claims_of
 _COUNTED = re.compile(r"\b(\d+) pods? waits? since ")
 """What commands say of pods that wait."""
 _BEHIND = "its status is older than its spec"
+_SAID = (CheckVerdict.PROBLEM, CheckVerdict.WAITS, CheckVerdict.FACT)
+_JUDGED = ("held-devices", "waiting-pods", "releases", "reservations")
+"""The checks that have what get judges, too. The others look at the objects that lists name."""
 _CALM = re.compile("Nothing|No workload holds it|No ClaimReservation names it|Keep its claims ")
 """What the first line of advice says if nothing is wrong: nothing, or what else could be done."""
 
@@ -134,22 +137,27 @@ def _of_doctor(answers: Answers) -> Iterator[str]:
     reservations = {
         name_of(made): made["spec"]["resourceClaimName"] for made in answers.objects.reservations
     }
-    blamed: dict[str, list[str]] = {}
-    for finding in answers.findings:
-        if _BEHIND in finding.message:
-            continue  # this is about the controller, of which get knows nothing
+    blamed: dict[str, list[Finding]] = {}
+    for finding in answers.doctor:
+        # of what the controller does not do, get knows nothing
+        if finding.verdict not in _SAID or _BEHIND in finding.message:
+            continue
         named = {reservations.get(finding.object, finding.object)} & answers.get.keys()
         if not finding.object:
             named = {name for name in answers.get if _names("", finding.message, {name})}
         for name in named:
-            blamed.setdefault(name, []).append(f"{finding.check}: {finding.message}")
+            blamed.setdefault(name, []).append(finding)
     for name, item in answers.get.items():
-        if bool(item.problems) != (name in blamed):
-            yield f"doctor: {blamed.get(name)} of {name}; get: {item.problems}"
-        if name in blamed and is_calm(answers.explain[name].advice):
-            yield f"doctor: {blamed[name]} of {name}; explain: {answers.explain[name].advice}"
-        if name not in blamed and _complains(answers.explain[name], answers):
-            yield f"explain {name}: {answers.explain[name].advice}; doctor: nothing"
+        told, advice = blamed.get(name, []), answers.explain[name].advice
+        problems = [finding for finding in told if finding.verdict is not CheckVerdict.FACT]
+        judged = [finding for finding in problems if finding.check in _JUDGED]
+        if (item.problems and not told) or (judged and not item.problems):
+            yield f"doctor: {told} of {name}; get: {item.problems}"
+        if problems and is_calm(advice):
+            yield f"doctor: {problems} of {name}; explain: {advice}"
+        # a controller that lags has not reported yet what explain sees
+        if answers.gauges and not told and _complains(answers.explain[name], answers):
+            yield f"explain {name}: {advice}; doctor: nothing"
 
 
 def _complains(shown: ClaimExplanation, answers: Answers) -> bool:

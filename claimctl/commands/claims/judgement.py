@@ -34,13 +34,18 @@ _BY_ITSELF = frozenset({Reason.RELEASING, Reason.SETTLING, Reason.PODS_MAY_BE_BO
 
 
 def judgement(view: ClaimView, places: Places, now: datetime) -> tuple[Matter, ...]:
-    """Everything that is wrong with the claim, causes first; nothing of what may not be read."""
+    """Everything that is wrong with the claim, causes first; nothing of what may not be read.
+
+    A release in its usual course gives the devices back in a moment, wherever they are.
+    """
+    release = tuple(_release(view))
+    under_way = view.state == "Releasing" and not release
     causes = (
-        *whereabouts(view, places),
+        *(() if under_way else whereabouts(view, places)),
         *vain_requests(view, places),
         *_hold_off(view, places),
         *_reservations(view),
-        *_release(view),
+        *release,
     )
     return (*causes, *_waiting(view, now, known=bool(causes)))
 

@@ -273,7 +273,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         elif reason in known:
             yield known[reason]
     for use in findings.uses:
-        if use.problem and use.claim:
+        if use.problem and use.claim and findings.state not in TERMINAL_PHASES:
             yield to_create(meta.namespace, use.claim)
     yield from _about_rivals(findings)
 

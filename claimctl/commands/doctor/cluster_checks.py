@@ -345,6 +345,8 @@ def _quoted(step: str) -> str:
 
 def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
     """What a matter is for the cluster; None if another line reports it."""
+    if entry.matter.kind in OF_DEVICES and not entry.reserved:
+        return CheckVerdict.FACT  # a claim of others; pods that wait have a line of their own
     match entry.matter.kind:
         case MatterKind.NOT_READY:
             return None
@@ -377,11 +379,10 @@ def matters_of(
         of_it = tuple(names.get(key, ()))
         view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
-        matters += [
-            ClaimMatter(*key, matter, reserved=held)
-            for matter in _with_waiting_pods(judgement(view, places, now))
-            if of_it or matter.kind not in OF_DEVICES
-        ]
+        found = judgement(view, places, now)
+        if held or not any(matter.kind in OF_DEVICES for matter in found):
+            found = _with_waiting_pods(found)
+        matters += [ClaimMatter(*key, matter, reserved=held) for matter in found]
     return tuple(matters)
 
 
