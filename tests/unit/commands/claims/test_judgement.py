@@ -134,6 +134,18 @@ def test_pods_that_wait_for_a_known_cause_need_no_further_look() -> None:
     assert made.shown_state == "Allocated (NodeCordoned)"
 
 
+@pytest.mark.parametrize(
+    ("reason", "kinds"),
+    [("Settling", []), ("ForceDeletedPods", ["NodeCordoned", "ForceDeletedPods"])],
+)
+def test_where_devices_are_is_no_matter_for_a_release_that_is_soon_over(
+    reason: str, kinds: list[str]
+) -> None:
+    made = reservation(Released=("False", reason))
+    matters = judgement(ClaimView(claim(), (), (made,)), cordoned(), NOW)
+    assert [matter.reason for matter in matters] == kinds
+
+
 @given(age=st.integers(0, 60), bound=st.booleans(), gated=st.booleans(), allocated=st.booleans())
 def test_no_pod_that_has_waited_is_without_a_line(
     age: int, bound: bool, gated: bool, allocated: bool

@@ -127,6 +127,22 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
     assert finding.verdict == "problem"
 
 
+async def test_what_is_gone_from_a_list_is_a_fact_while_the_claim_is_released() -> None:
+    made = Server.started()
+    made.claim("slice", made.deployment())
+    release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
+    made.reservation(status=made.held_status({}) | {"release": release, "reservedFor": None})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
+    assert finding.message.endswith("the claim is being released")
+    (finding,) = findings(replace(seen, reservations=()))
+    assert finding.verdict == "problem"
+
+
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:
     rights = tuple(f"get things{number}" for number in range(29))
     (finding,) = findings(ObservedCluster("hold", missing_rights=rights))
@@ -146,6 +162,7 @@ def test_one_cause_of_many_missing_rights_is_one_line() -> None:
         (MatterKind.TOO_MANY_DEVICES, False, "waiting-pods", CheckVerdict.PROBLEM),
         (MatterKind.HOLD_OFF, True, "reservations", CheckVerdict.PROBLEM),
         (MatterKind.NODE_CORDONED, True, "held-devices", CheckVerdict.PROBLEM),
+        (MatterKind.NODE_CORDONED, False, "held-devices", CheckVerdict.FACT),
         (MatterKind.NOT_READY, True, "reservations", CheckVerdict.OK),
     ],
 )

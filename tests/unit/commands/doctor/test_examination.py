@@ -221,6 +221,22 @@ async def test_pods_may_tolerate_the_taints_of_the_node_of_their_claim() -> None
     assert problems(await diagnosed(made)) == []
 
 
+async def test_pods_that_wait_for_a_claim_of_nobody_have_a_line_beside_its_node() -> None:
+    made = Server.started()
+    elected(made)
+    made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}})
+    on_node(made, "slice", made.pod("a"))
+    found = await diagnosed(made)
+    assert the(found, "held-devices").verdict is CheckVerdict.FACT
+    assert the(found, "waiting-pods").verdict is CheckVerdict.OK
+    made.pod("late", node="")
+    await made.clock.sleep(15)
+    found = await diagnosed(made)
+    waits = the(found, "waiting-pods")
+    assert (waits.verdict, waits.object) == (CheckVerdict.WAITS, "slice")
+    assert "1 pod waits since" in waits.message
+
+
 async def test_a_pod_that_a_kubelet_refused_is_a_problem_until_it_runs_or_is_gone() -> None:
     made = Server.started()
     elected(made)
