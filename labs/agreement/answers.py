@@ -27,7 +27,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.discovery import look
 from claimctl.kube.errors import NotFound
 from claimctl.telemetry.face import Labels, Metric, Telemetry
-from labs.agreement.truth import Objects, name_of
+from labs.agreement.truth import ObservedObjects, name_of
 from labs.torture.final_checks import OWN_BUSINESS
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import NAMESPACE
@@ -53,7 +53,7 @@ class Gauges(Telemetry):
 class Answers:
     """The documents of all commands about the namespace, and the objects that they are about."""
 
-    objects: Objects
+    objects: ObservedObjects
     get: dict[str, ClaimSummary]
     explain: dict[str, ClaimExplanation]
     pods: dict[str, PodExplanation]
@@ -99,7 +99,7 @@ def moved(testbed: Testbed, since: int) -> bool:
 
 
 async def _ask(testbed: Testbed, gauges: Gauges | None) -> Answers:
-    objects = Objects.of(testbed)
+    objects = ObservedObjects.of(testbed)
     clock = _StoppedClock(objects.now)
     client = Client(testbed.cluster.transport(), clock)
     await look(client)

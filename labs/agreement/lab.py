@@ -14,7 +14,7 @@ from functools import partial
 from kube_in_process.real.flags import Parser, number
 
 from labs import frame
-from labs.agreement.playing import PLAYS, Seen, play
+from labs.agreement.playing import PLAYS, AgreementTally, play
 from labs.torture.batches import prepare
 
 BATCH = 5
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
     parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
     wanted = parser.parse_args(arguments)
-    seen, end = Seen(), wanted.seed + wanted.states
+    seen, end = AgreementTally(), wanted.seed + wanted.states
     batches = [range(at, min(at + BATCH, end)) for at in range(wanted.seed, end, BATCH)]
     with frame.processes(wanted.workers, prepare) as pool:
         for name in PLAYS:

@@ -22,13 +22,13 @@ LATE, LOOKS = 5.0, 4
 
 
 @dataclass
-class Seen:
+class AgreementTally:
     """What was seen of some seeds."""
 
     counts: Counter[str] = field(default_factory=Counter)
     bad: list[RunFindings] = field(default_factory=list)
 
-    def add(self, other: Seen) -> None:
+    def add(self, other: AgreementTally) -> None:
         self.counts += other.counts
         self.bad += other.bad
 
@@ -62,7 +62,7 @@ async def _settled(testbed: Testbed, gauges: Gauges | None) -> Answers | None:
     return answers
 
 
-async def _of_torture(seed: int, seen: Seen) -> None:
+async def _of_torture(seed: int, seen: AgreementTally) -> None:
     """Look at a state of torture, and again when one controller without faults has settled."""
     async with tortured(seed) as testbed:
         await seen.look(f"torture SEED={seed}", testbed)
@@ -70,18 +70,18 @@ async def _of_torture(seed: int, seen: Seen) -> None:
         await seen.look(f"with a good controller SEED={seed}", testbed, gauges)
 
 
-async def _of_good_order(seed: int, seen: Seen) -> None:
+async def _of_good_order(seed: int, seen: AgreementTally) -> None:
     async with in_order(seed) as (testbed, gauges):
         await seen.look(f"good users SEED={seed}", testbed, gauges)
 
 
-Play = Callable[[int, Seen], Coroutine[Any, Any, None]]
+Play = Callable[[int, AgreementTally], Coroutine[Any, Any, None]]
 PLAYS: dict[str, Play] = {"torture": _of_torture, "good order": _of_good_order}
 
 
-def play(name: str, seeds: Iterable[int]) -> Seen:
+def play(name: str, seeds: Iterable[int]) -> AgreementTally:
     """Play some seeds of one kind."""
-    seen = Seen()
+    seen = AgreementTally()
     for seed in seeds:
         run(PLAYS[name](seed, seen), limit=LIMIT)
     gc.collect()

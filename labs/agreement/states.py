@@ -9,7 +9,7 @@ from random import Random
 
 from claimctl.installation import INSTALLED
 from labs.agreement.answers import Gauges, moved
-from labs.agreement.truth import Objects
+from labs.agreement.truth import ObservedObjects
 from labs.torture.explorer import Schedule, begun
 from labs.torture.reference import KINDS, reservation
 from labs.torture.testbed import Testbed
@@ -103,7 +103,7 @@ async def in_order(seed: int) -> AsyncIterator[tuple[Testbed, Gauges]]:
         for _ in range(rng.randint(1, schedule.actions)):
             playing.users.act()
             await testbed.sleep(rng.choice(PAUSES))
-        await testbed.until(lambda: not Objects.of(testbed).ailments(), PATIENCE, step=1.0)
+        await testbed.until(lambda: not ObservedObjects.of(testbed).ailments(), PATIENCE, step=1.0)
         await stood_still(testbed)
         yield testbed, gauges
 

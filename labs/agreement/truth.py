@@ -19,7 +19,7 @@ RELEASE = "claimctl.io/release"
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class ObservedObjects:
     """What the API server has at one moment."""
 
     now: datetime
@@ -36,7 +36,7 @@ class Objects:
     """Whether the API server keeps for whom a claim was made (KEP-5194)."""
 
     @classmethod
-    def of(cls, testbed: Testbed) -> Objects:
+    def of(cls, testbed: Testbed) -> ObservedObjects:
         groups = "podgroups" in testbed.plurals()
         return cls(
             now=testbed.cluster.clock.now(),

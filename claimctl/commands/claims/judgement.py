@@ -138,10 +138,9 @@ def waiting_text(pods: Iterable[Pod], now: datetime) -> str:
     late = sorted((since, name) for since, name in waits if now - since >= PATIENCE)
     if not late:
         return ""
-    first = late[0][0]
-    what = counted(len(late), "pod waits", "pods wait")
-    since = f"{first:%Y-%m-%dT%H:%M:%SZ} ({duration((now - first).total_seconds())})"
-    return f"{what} since {since}: {listed(name for _, name in late)}"
+    first, what = late[0][0], counted(len(late), "pod waits", "pods wait")
+    ago = duration((now - first).total_seconds())
+    return f"{what} since {first:%Y-%m-%dT%H:%M:%SZ} ({ago}): {listed(name for _, name in late)}"
 
 
 def waiting_pods(view: ClaimView) -> tuple[Pod, ...]:

@@ -379,10 +379,10 @@ def matters_of(
         of_it = tuple(names.get(key, ()))
         view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
-        found = judgement(view, places, now)
-        if held or not any(matter.kind in OF_DEVICES for matter in found):
-            found = _with_waiting_pods(found)
-        matters += [ClaimMatter(*key, matter, reserved=held) for matter in found]
+        wrong = judgement(view, places, now)
+        if held or not any(matter.kind in OF_DEVICES for matter in wrong):
+            wrong = _with_waiting_pods(wrong)
+        matters += [ClaimMatter(*key, matter, reserved=held) for matter in wrong]
     return tuple(matters)
 
 
