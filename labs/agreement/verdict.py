@@ -168,19 +168,14 @@ def _complains(shown: ClaimExplanation, answers: Answers) -> bool:
     return not (is_calm(shown.advice) or _is_degraded(shown) or under_way or starting)
 
 
-_METRICS = {
-    ("Pending", False): "unallocated",
-    ("Pending", True): "unallocated",
-    ("Held", False): "reserved",
-    ("Held", True): "idle",
-    ("InUse", False): "allocated",
-    ("InUse", True): "allocated",
-    ("Allocated", False): "allocated",
-    ("Allocated", True): "allocated",
-    ("Releasing", False): "releasing",
-    ("Releasing", True): "releasing",
+_STATES = {
+    "Pending": "unallocated",
+    "InUse": "allocated",
+    "Allocated": "allocated",
+    "Releasing": "releasing",
+    "Held": "reserved",
 }
-"""The state of the metric, by the state of get, and whether get shows idle devices."""
+"""The state of the metric, by the state of get; of a held claim without pods it is ``idle``."""
 
 
 def of_metrics(answers: Answers) -> Iterator[str]:
@@ -190,9 +185,9 @@ def of_metrics(answers: Answers) -> Iterator[str]:
     reserved = {made["spec"]["resourceClaimName"] for made in answers.objects.reservations}
     shown = [item for name, item in answers.get.items() if name in reserved]
     if not any(item.state == "Deleting" for item in shown):
-        wanted = Counter(_METRICS[item.state, item.idle is not None] for item in shown)
+        wanted = Counter("idle" if item.idle else _STATES[item.state] for item in shown)
         wanted["missing"] = len(reserved - answers.get.keys())
-        for state in (*dict.fromkeys(_METRICS.values()), "missing"):
+        for state in sorted({*_STATES.values(), "idle", "missing"}):
             number = answers.gauges.of(Metric.CLAIMS, state)
             if number != wanted[state]:
                 yield f"metric claims {state}: {number}; get: {[it.state for it in shown]}"
@@ -201,6 +196,6 @@ def of_metrics(answers: Answers) -> Iterator[str]:
     if bool(unready) != bool(lines):
         yield f"metric reservations_not_ready: {unready}; doctor: {lines}"
     dangling = answers.gauges.of(Metric.DANGLING_REFERENCES)
-    lines = sum(finding.check in ("dangling-references", "orphans") for finding in answers.findings)
-    if dangling and not lines:
-        yield f"metric dangling_references: {dangling}; doctor: {lines}"
+    told = {finding.check for finding in answers.doctor if finding.verdict in _SAID}
+    if dangling and not told & {"dangling-references", "orphans"}:
+        yield f"metric dangling_references: {dangling}; doctor: {sorted(told)}"
