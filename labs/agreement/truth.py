@@ -32,6 +32,7 @@ class ObservedObjects:
     groups: list[Object]
     workloads: dict[str, list[Object]]
     """By kind."""
+    classes: list[Object]
     native: bool
     """Whether the API server keeps for whom a claim was made (KEP-5194)."""
 
@@ -48,6 +49,7 @@ class ObservedObjects:
             plans=testbed.objects("downgradeplans"),
             groups=testbed.objects("podgroups") if groups else [],
             workloads={kind: testbed.objects(plural) for kind, plural in PLURALS.items()},
+            classes=testbed.objects("deviceclasses"),
             native=testbed.cluster.features.api_reserved_for,
         )
 
@@ -82,6 +84,8 @@ class ObservedObjects:
 
         if {piece["spec"].get("nodeName") for piece in self.slices} < {*names_of(self.nodes)}:
             yield "a node has no devices"
+        if not self.classes:
+            yield "the DeviceClass does not exist"
         published = {
             (piece["spec"]["driver"], piece["spec"]["pool"]["name"], device["name"])
             for piece in self.slices
