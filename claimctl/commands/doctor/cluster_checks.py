@@ -412,8 +412,11 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
         finding = _about(claim, "dangling-references", text)
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     left = [entry for entry in gone if entry not in kept]
-    if left and _is_releasing(claim, observed):
-        text = f"listed but gone: {listed(map(describe, left))}; the claim is being released"
+    on = "the claim is being released" if _is_releasing(claim, observed) else ""
+    if left and all(_is_held(entry, claim, observed) for entry in left):
+        on = "a ClaimReservation holds the claim for what it has made"
+    if left and on:
+        text = f"listed but gone: {listed(map(describe, left))}; {on}"
         finding = _about(claim, "dangling-references", text)
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     elif left:
@@ -431,14 +434,27 @@ def _is_releasing(claim: ResourceClaim, observed: ObservedCluster) -> bool:
 
 def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
     """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
-    return any(
-        reservation.spec.retention_policy == RetentionPolicy.MANUAL
-        and reservation.status.claim_uid == claim.metadata.uid
-        and reservation.status.reserved_for is not None
-        and reservation.status.reserved_for.uid == entry.uid
-        and not reservation.metadata.deleting
-        for reservation in observed.reservations
-    )
+    holding = _holding(entry, claim, observed)
+    return any(made.spec.retention_policy == RetentionPolicy.MANUAL for made in holding)
+
+
+def _is_held(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
+    """Whether the controller says that it holds the claim for the workload, as for one whose pods
+    were left to themselves."""
+    conditions = (made.status.conditions for made in _holding(entry, claim, observed))
+    reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
+    return any(said is not None and said.status == "True" for said in reserved)
+
+
+def _holding(
+    entry: Reference, claim: ResourceClaim, observed: ObservedCluster
+) -> Iterator[ClaimReservation]:
+    """The ClaimReservations whose reference the entry is."""
+    for made in observed.reservations:
+        recorded = made.status.reserved_for
+        mine = made.status.claim_uid == claim.metadata.uid and not made.metadata.deleting
+        if mine and recorded is not None and recorded.uid == entry.uid:
+            yield made
 
 
 def _is_gone(reference: Reference, observed: ObservedCluster) -> bool:

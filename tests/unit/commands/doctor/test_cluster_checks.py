@@ -127,6 +127,22 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
     assert finding.verdict == "problem"
 
 
+async def test_a_hold_for_the_pods_of_a_workload_that_is_gone_is_a_fact() -> None:
+    made = Server.started()
+    reference = made.deployment()
+    made.claim("slice", reference)
+    reserved = {"type": "Reserved", "status": "True", "reason": "Reserved", "message": ""}
+    stamped = {**reserved, "lastTransitionTime": "2026-03-01T12:00:00Z"}
+    made.reservation(status=made.held_status(reference) | {"conditions": [stamped]})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
+    assert finding.message.endswith("a ClaimReservation holds the claim for what it has made")
+
+
 async def test_what_is_gone_from_a_list_is_a_fact_while_the_claim_is_released() -> None:
     made = Server.started()
     made.claim("slice", made.deployment())
