@@ -412,17 +412,24 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
         finding = _about(claim, "dangling-references", text)
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     left = [entry for entry in gone if entry not in kept]
-    on = "the claim is being released" if _is_releasing(claim, observed) else ""
-    if left and all(_is_held(entry, claim, observed) for entry in left):
-        on = "a ClaimReservation holds the claim for what it has made"
-    if left and on:
-        text = f"listed but gone: {listed(map(describe, left))}; {on}"
-        finding = _about(claim, "dangling-references", text)
+    if not left:
+        return
+    text = f"listed but gone: {listed(map(describe, left))}"
+    if expected := _why_gone_ones_stay(left, claim, observed):
+        finding = _about(claim, "dangling-references", f"{text}; {expected}")
         yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
-    elif left:
+    else:
         command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
-        text = f"listed but gone: {listed(map(describe, left))}; see {command}"
-        yield _about(claim, "dangling-references", text)
+        yield _about(claim, "dangling-references", f"{text}; see {command}")
+
+
+def _why_gone_ones_stay(
+    gone: Iterable[Reference], claim: ResourceClaim, observed: ObservedCluster
+) -> str:
+    """Why it is in order that the list still names them; '' if nothing says so."""
+    if all(_is_held(entry, claim, observed) for entry in gone):
+        return "a ClaimReservation holds the claim for what it has made"
+    return "the claim is being released" if _is_releasing(claim, observed) else ""
 
 
 def _is_releasing(claim: ResourceClaim, observed: ObservedCluster) -> bool:
