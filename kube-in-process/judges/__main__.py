@@ -12,6 +12,7 @@ PROGRAMS = {
     "kubectl-record": ("differential.kubectl.record", "record what kubectl asks a real server"),
     "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
     "refusals-record": ("conformance.refusals.record", "record how bodies are refused"),
+    "policies-record": ("conformance.policies.record", "record what mutating policies do"),
     "differential": ("differential.lab", "compare kube-in-process with real servers"),
     "differential-again": ("differential.again", "compare kept answers of real servers again"),
     "differential-record": ("differential.record", "make a recording of kept answers"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from kube_in_process.admission.expressions import Failed, conditions_hold, names_of
 from kube_in_process.admission.matching import matched_version
-from kube_in_process.admission.mutating import Unapplied, as_read, patched
+from kube_in_process.admission.mutating import as_read, patched
 from kube_in_process.admission.params import name_of
 from kube_in_process.admission.request import (
     CREATE,
@@ -24,6 +24,7 @@ from kube_in_process.admission.request import (
 from kube_in_process.errors import StatusError, forbidden
 from kube_in_process.kinds.metadata import new_uid
 from kube_in_process.objects import Object
+from kube_in_process.patch.json_patch import PatchError
 from kube_in_process.webhook_calls import CallsWanted, Replies, WebhookCall, WebhookReply
 
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -134,7 +135,7 @@ def mutate(
     shown = in_version(server, request, hook.version)
     try:
         changed = patched(shown.obj or {}, operations)
-    except Unapplied as error:
+    except PatchError as error:
         raise internal_error(str(error)) from None
     changed_request = shown.with_object(as_read(server, shown, changed))
     return in_version(server, changed_request, request.version)

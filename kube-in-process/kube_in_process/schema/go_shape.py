@@ -117,10 +117,10 @@ def _micro_time(text: Any) -> Any:
 
 
 def _bytes(given: Any) -> str:
-    """Bytes may come as a list of numbers, or with line breaks."""
+    """Bytes may come with line breaks, or as a list of numbers, in which null is zero."""
     if isinstance(given, str):
         return without_breaks(given)
-    return base64.b64encode(bytes(given)).decode()
+    return base64.b64encode(bytes(number or 0 for number in given)).decode()
 
 
 _WRITTEN: dict[str, Callable[[Any], Any]] = {

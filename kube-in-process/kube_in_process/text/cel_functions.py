@@ -6,17 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kube_in_process.text.cel_format import CallFailed, as_text, formatted
 from kube_in_process.text.quantity import number
 
 Json = Any
-
-_DIRECTIVE = re.compile(r"%(?:\.(\d+))?([%sdfexXbo])")
-
-
-def _string(value: Json) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _is_quantity(text: str) -> bool:
@@ -27,29 +20,95 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _format(text: str, values: list[Json]) -> str:
-    left = iter(values)
-
-    def shown(found: re.Match[str]) -> str:
-        digits, kind = found.groups()
-        if kind == "%":
-            return "%"
-        value = next(left)
-        if kind == "s":
-            return _string(value)
-        return format(value, f".{digits}{kind}" if digits else kind)
-
-    return _DIRECTIVE.sub(shown, text)
-
-
 def _distinct(values: list[Json]) -> list[Json]:
     return [each for index, each in enumerate(values) if each not in values[:index]]
 
 
-def _last_index(text: Json, part: Json) -> int:
+def _outside(position: int) -> CallFailed:
+    return CallFailed(f"index out of range: {position}")
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(text) if end is None else end
+    if end is not None and start > end:
+        raise CallFailed(f"invalid substring range. start: {start}, end: {end}")
+    for position in (start, last):
+        if not 0 <= position <= len(text):
+            raise _outside(position)
+    return text[start:last]
+
+
+def _char_at(text: str, position: int) -> str:
+    if not 0 <= position <= len(text):
+        raise _outside(position)
+    return text[position : position + 1]
+
+
+def _index_of(text: Json, part: Json, start: int = 0) -> int:
+    if isinstance(text, list):
+        return text.index(part) if part in text else -1
+    if start < 0:
+        raise _outside(start)
+    return str(text).find(part, start)
+
+
+def _last_index(text: Json, part: Json, start: int | None = None) -> int:
     if isinstance(text, list):
         return max((index for index, each in enumerate(text) if each == part), default=-1)
-    return str(text).rfind(part)
+    if start is None:
+        return str(text).rfind(part)
+    if start < 0:
+        raise _outside(start)
+    return str(text).rfind(part, 0, start + len(part)) if start < len(text) else -1
+
+
+def _split(text: str, part: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    if part:
+        return text.split(part, limit - 1 if limit > 0 else -1)
+    whole = len(text) if limit < 0 else limit - 1
+    return [*text[:whole], *([text[whole:]] if text[whole:] else [])]
+
+
+def _slice(values: list[Json], start: int, end: int) -> list[Json]:
+    asked = f"cannot slice({start}, {end})"
+    if start < 0 or end < 0:
+        raise CallFailed(f"{asked}, negative indexes not supported")
+    if start > end:
+        raise CallFailed(f"{asked}, start index must be less than or equal to end index")
+    if end > len(values):
+        raise CallFailed(f"{asked}, list is length {len(values)}")
+    return values[start:end]
+
+
+def _least(name: str, choose: Callable[[list[Json]], Json]) -> Callable[[list[Json]], Json]:
+    def chosen(values: list[Json]) -> Json:
+        if not values:
+            raise CallFailed(f"{name} called on empty list")
+        return choose(values)
+
+    return chosen
+
+
+_BOOLS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def _bool(value: Json) -> bool:
+    if isinstance(value, str) and value not in _BOOLS:
+        raise CallFailed("type conversion error from 'string' to 'bool'")
+    return _BOOLS[value] if isinstance(value, str) else bool(value)
+
+
+def _lower(text: str) -> str:
+    return "".join(each.lower() if each.isascii() else each for each in text)
+
+
+def _upper(text: str) -> str:
+    return "".join(each.upper() if each.isascii() else each for each in text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
@@ -62,15 +121,25 @@ def _flatten(values: list[Json]) -> list[Json]:
 
 
 MORE_FUNCTIONS: dict[str, Callable[..., Json]] = {
-    "string": _string,
-    "format": _format,
-    "charAt": lambda text, index: text[index],
+    # the library has functions of the first three names, which count bytes or write other texts
+    "string_": as_text,
+    "size_": len,
+    "bool_": _bool,
+    "format": formatted,
+    "lowerAscii": _lower,
+    "upperAscii": _upper,
+    "substring": _substring,
+    "split": _split,
+    "charAt": _char_at,
+    "indexOf": _index_of,
     "lastIndexOf": _last_index,
     "reverse": lambda value: value[::-1],
     "findAll": _find_all,
     "distinct": _distinct,
     "flatten": _flatten,
-    "slice": lambda values, start, end: values[start:end],
+    "slice": _slice,
+    "min": _least("min", min),
+    "max": _least("max", max),
     "sort": sorted,
     "isQuantity": _is_quantity,
     "isGreaterThan": lambda one, other: one > other,

@@ -129,6 +129,25 @@ def _follows_type(tokens: list[tuple[str, str]], index: int) -> bool:
     return index >= 0 and tokens[index][0] == "name" and _is_type(tokens, index)
 
 
+_OWN = re.compile(r"\b(?:bool|size|string)\s*\(")
+_OWN_NAMES = ("bool", "size", "string")
+
+
+@lru_cache(maxsize=1024)
+def with_own_functions(source: str) -> str:
+    """The source with ``size_`` for ``size`` and the like: the library's count bytes, and write
+    other texts."""
+    if not _OWN.search(source):
+        return source
+    tokens = list(_tokens(source))
+    return "".join(
+        f"{text}_"
+        if kind == "name" and text in _OWN_NAMES and _neighbour(tokens, index, 1) == "("
+        else text
+        for index, (kind, text) in enumerate(tokens)
+    )
+
+
 _NAMESPACES = ("base64", "cel", "format", "jsonpatch", "lists", "math", "optional", "regex", "sets")
 _MACROS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2, "map": 3}
 """The most arguments of each macro: those with two variables are not served."""
