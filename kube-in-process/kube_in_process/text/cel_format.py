@@ -146,9 +146,10 @@ def _scientific(value: Json, _: int) -> str:
         value = float(value)
     if not isinstance(value, float):
         raise _unfit("scientific clause can only be used on doubles", value)
-    mantissa, _, exponent = f"{value:.6e}".partition("e")
-    power = exponent.replace("+", "").translate(_SUPERSCRIPTS)
-    return _special(value) or f"{mantissa}×10{power}"
+    if special := _special(value):
+        return special
+    mantissa, power = f"{value:.6e}".replace("+", "").split("e")
+    return f"{mantissa}×10{power.translate(_SUPERSCRIPTS)}"
 
 
 def _special(value: float) -> str:

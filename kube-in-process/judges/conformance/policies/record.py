@@ -50,12 +50,15 @@ async def _asked(plane: ControlPlane) -> dict[str, list[str]]:
             answers[case.case] = [shown(status, body)]
             if status == 201:
                 await answer(transport, "POST", BINDINGS, case.binding)
-        while (
-            "annotations" not in (await answer(transport, "POST", PODS, _LAST.pod))[1]["metadata"]
-        ):
+        while not await _in_use(transport):  # noqa: ASYNC110 (only the server knows the answer)
             await asyncio.sleep(0.1)
         del answers[_LAST.case]
         for case in cases():
             if len(answers[case.case][0]) == len("201"):
                 answers[case.case].append(shown(*await answer(transport, "POST", PODS, case.pod)))
     return answers
+
+
+async def _in_use(transport: HttpTransport) -> bool:
+    _, pod = await answer(transport, "POST", PODS, _LAST.pod)
+    return "annotations" in pod["metadata"]
