@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kube_in_process.admission.expressions import Failed, Names, conditions_hold, names_of
+from kube_in_process.admission.object_types import type_mismatch
 from kube_in_process.admission.params import Applied, applied, name_of
 from kube_in_process.admission.request import (
     AdmissionRequest,
@@ -135,12 +136,14 @@ def _changed(
 def _mutated(
     server: AdmissionServer, mutation: Object, names: Names, request: AdmissionRequest
 ) -> AdmissionRequest:
-    before = request.obj or {}
-    if mutation["patchType"] == "JSONPatch":
-        operations = names.value(mutation["jsonPatch"]["expression"])
-        obj = _patched(before, operations)
+    before, is_patch = request.obj or {}, mutation["patchType"] == "JSONPatch"
+    source = mutation["jsonPatch" if is_patch else "applyConfiguration"]["expression"]
+    patch = names.value(source)
+    if problem := type_mismatch(source):
+        raise _Unapplied(problem)
+    if is_patch:
+        obj = _patched(before, patch)
         return request.with_object(as_read(server, request, obj, strict=True))
-    patch = names.value(mutation["applyConfiguration"]["expression"])
     if not isinstance(patch, dict):
         raise _Unapplied("error applying patch: the value is no object")
     obj = _applied(server, before, patch, request)
@@ -151,7 +154,7 @@ def _patched(obj: Object, operations: Any) -> Object:
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
         raise _Unapplied("JSON Patch: the value is no list of operations")
     try:
-        return patched(obj, [{"path": "", **each} for each in operations])
+        return patched(obj, [{"op": "", "path": "", **each} for each in operations])
     except PatchError as error:
         raise _Unapplied(f"JSON Patch: {error}") from None
 

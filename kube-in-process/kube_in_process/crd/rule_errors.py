@@ -12,9 +12,10 @@ from kube_in_process import errors
 from kube_in_process.crd.rule_types import REQUEST, most_items, rule_type, smallest
 from kube_in_process.errors import FieldError
 from kube_in_process.text.cel import compiled
+from kube_in_process.text.cel_checker import Checker
 from kube_in_process.text.cel_cost import cost
 from kube_in_process.text.cel_tree import NotUnderstood, tree_of
-from kube_in_process.text.cel_types import DYN, CelType, Checker
+from kube_in_process.text.cel_type import DYN, CelType
 
 Raw = Mapping[str, Any]
 

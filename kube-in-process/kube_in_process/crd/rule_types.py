@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kube_in_process.crd.rules import escaped
-from kube_in_process.text.cel_types import BOOL, DOUBLE, INT, STRING, CelType
+from kube_in_process.text.cel_type import BOOL, DOUBLE, INT, STRING, CelType
 
 Raw = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from kube_in_process.text.cel_functions import MORE_FUNCTIONS
-from kube_in_process.text.cel_source import with_own_functions
+from kube_in_process.text.cel_source import readable, with_own_functions
 from kube_in_process.text.quantity import number
 
 Json = Any
@@ -38,8 +38,8 @@ class Expression:
         # the library logs the errors that it raises
         logging.getLogger("cel").disabled = True
         try:
-            self._program = cel.compile(source)
-            ours = with_own_functions(source)
+            self._program = cel.compile(readable(source))
+            ours = with_own_functions(readable(source))
             if ours != source:
                 self._program = cel.compile(ours)
         except ValueError as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
+from kube_in_process.text.cel_checker import variables
 from kube_in_process.text.cel_tree import CelNode
-from kube_in_process.text.cel_types import DYN, UNBOUNDED, CelType, variables
+from kube_in_process.text.cel_type import DYN, UNBOUNDED, CelType
 
 _COMPARISONS = ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_")
 _SIZED = ("string", "bytes", "list", "map", "dyn")
@@ -15,7 +16,10 @@ _WALKING_TWICE = ("split", "replace")
 _EACH_ITEM = ("sum", "min", "max", "isSorted", "indexOf", "lastIndexOf")
 _LIST = 10
 """What it costs to make a list."""
-_FIXED = {"literal": 0, "has": 0, "name": 1, "select": 1, "index": 1, "list": _LIST, "map": 30}
+_FIXED = {
+    **{"literal": 0, "has": 0, "field": 0, "name": 1, "select": 1, "optional": 1},
+    **{"list": _LIST, "map": 30, "object": 40},
+}
 _STEPS = {"all": 3, "exists": 4, "exists_one": 2, "existsOne": 2, "filter": 3 + _LIST}
 """The cost of a step of a macro beside its expression. The others make a list."""
 _WALK, _PATTERN = 0.1, 0.25
@@ -41,6 +45,8 @@ def _own(node: CelNode, sizes: list[int]) -> int:
         return _FIXED[node.kind]
     if node.name in ("_&&_", "_||_", "_?_:_"):
         return 0
+    if node.name in ("_[_]", "_[?_]"):
+        return 1
     if node.name in _COMPARISONS:
         return _walk(min(sizes))
     if node.name == "@in":
@@ -52,6 +58,8 @@ def _of_text(node: CelNode, sizes: list[int]) -> int:
     """The cost of a function that goes through a text or a list; 1 for any other."""
     if node.name in ("matches", "find", "findAll"):
         return _walk(sizes[0] + 1) * ceil(sizes[-1] * _PATTERN)
+    if node.parts[0].name == "sets":
+        return sizes[1] * sizes[-1]
     if node.name == "contains":
         return _walk(sizes[0]) * _walk(sizes[-1])
     if node.name in ("startsWith", "endsWith"):

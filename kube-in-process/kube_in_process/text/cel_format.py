@@ -77,30 +77,76 @@ def formatted(text: str, values: list[Json]) -> str:
     """
     used = 0
 
-    def shown(found: re.Match[str]) -> str:
+    def shown(directive: re.Match[str]) -> str:
         nonlocal used
-        kind = found["kind"]
-        if kind == "%":
-            return "%"
+        kind = _clause(directive)
         if not kind:
-            raise CallFailed("unexpected end of string")
-        if kind not in _CLAUSES:
-            why = f'unrecognized formatting clause "{kind}"'
-            raise CallFailed(f"could not parse formatting clause: {why}")
+            return "%"
         if used >= len(values):
             raise CallFailed(f"index {used} out of range")
         value, used = values[used], used + 1
-        return _CLAUSES[kind](value, int(found["digits"] or 6))
+        problem = clause_problem(kind, type_name(value))
+        if problem and not (kind in "ef" and value in _SPECIAL):
+            raise CallFailed(problem)
+        return _CLAUSES[kind](value, int(directive["digits"] or 6))
 
     return _DIRECTIVE.sub(shown, text)
 
 
-def _unfit(what: str, value: Json) -> CallFailed:
-    return CallFailed(f"error during formatting: {what}, was given {type_name(value)}")
+def _clause(directive: re.Match[str]) -> str:
+    """The letter of a directive; '' for a percent sign."""
+    kind = directive["kind"]
+    if kind == "%":
+        return ""
+    if not kind:
+        raise CallFailed("unexpected end of string")
+    if kind not in _CLAUSES:
+        why = f'unrecognized formatting clause "{kind}"'
+        raise CallFailed(f"could not parse formatting clause: {why}")
+    return str(kind)
 
 
-def _is_whole(value: Json) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def format_problem(text: str, types: list[str]) -> tuple[str, int]:
+    """What is wrong with a format and the types of its values, and with which of them; -1 if it is
+    no single one. The text is '' if nothing is."""
+    try:
+        kinds = [kind for kind in map(_clause, _DIRECTIVE.finditer(text)) if kind]
+    except CallFailed as error:
+        return str(error), -1
+    for index, kind in enumerate(kinds):
+        if index >= len(types):
+            return f"index {index} out of range", -1
+        problem = "" if types[index] == "dyn" else clause_problem(kind, types[index])
+        if problem:
+            return problem, index
+    if len(types) > len(kinds):
+        counts = f"(expected {len(kinds)}, got {len(types)})"
+        return f"too many arguments supplied to string.format {counts}", -1
+    return "", -1
+
+
+_NUMBERS = ("int", "uint")
+_CLAUSE_TYPES = {
+    "d": (_NUMBERS, "decimal clause can only be used on integers"),
+    "f": (("double",), "fixed-point clause can only be used on doubles"),
+    "e": (("double",), "scientific clause can only be used on doubles"),
+    "b": ((*_NUMBERS, "bool"), "only integers and bools can be formatted as binary"),
+    "o": (_NUMBERS, "octal clause can only be used on integers"),
+    **dict.fromkeys(
+        ("x", "X"),
+        (
+            (*_NUMBERS, "string", "bytes"),
+            "only integers, byte buffers, and strings can be formatted as hex",
+        ),
+    ),
+}
+"""The types of values that a directive takes, and what is said of others."""
+
+
+def clause_problem(kind: str, name: str) -> str:
+    """The error text of a directive for a value of a type; '' if it takes it."""
+    types, words = _CLAUSE_TYPES.get(kind, ((name,), ""))
+    return "" if name in types else f"error during formatting: {words}, was given {name}"
 
 
 def _plain(value: Json, _: int) -> str:
@@ -127,25 +173,17 @@ def _inner(value: Json) -> str:
 
 
 def _decimal(value: Json, _: int) -> str:
-    if not _is_whole(value):
-        raise _unfit("decimal clause can only be used on integers", value)
     return str(value)
 
 
 def _fixed(value: Json, digits: int) -> str:
-    if isinstance(value, str) and value in _SPECIAL:
-        value = float(value)
-    if not isinstance(value, float):
-        raise _unfit("fixed-point clause can only be used on doubles", value)
+    value = float(value)
     return _special(value) or f"{value + 0.0:,.{digits}f}"
 
 
 def _scientific(value: Json, _: int) -> str:
     """Always with six digits."""
-    if isinstance(value, str) and value in _SPECIAL:
-        value = float(value)
-    if not isinstance(value, float):
-        raise _unfit("scientific clause can only be used on doubles", value)
+    value = float(value)
     if special := _special(value):
         return special
     mantissa, power = f"{value:.6e}".replace("+", "").split("e")
@@ -157,8 +195,6 @@ def _special(value: float) -> str:
 
 
 def _binary(value: Json, _: int) -> str:
-    if not isinstance(value, int):
-        raise _unfit("only integers and bools can be formatted as binary", value)
     return f"{value:b}"
 
 
@@ -167,15 +203,10 @@ def _hexadecimal(value: Json, _: int) -> str:
         return value.encode().hex()
     if isinstance(value, bytes):
         return value.hex()
-    if not _is_whole(value):
-        what = "only integers, byte buffers, and strings can be formatted as hex"
-        raise _unfit(what, value)
     return f"{value:x}"
 
 
 def _octal(value: Json, _: int) -> str:
-    if not _is_whole(value):
-        raise _unfit("octal clause can only be used on integers", value)
     return f"{value:o}"
 
 

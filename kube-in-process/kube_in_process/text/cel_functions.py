@@ -120,6 +120,21 @@ def _flatten(values: list[Json]) -> list[Json]:
     return [item for each in values for item in (each if isinstance(each, list) else [each])]
 
 
+_OPTIONAL = "optional value"
+"""The key of the map that stands for an optional value; without a value there is none."""
+
+
+def _optional(value: Any, key: Any) -> Json:
+    """The value of a key that may be missing, in a map, a list or an optional value."""
+    if isinstance(value, dict) and _OPTIONAL in value:
+        return _optional(value[_OPTIONAL], key)
+    if isinstance(value, dict) and key in value:
+        return {_OPTIONAL: value[key]}
+    if isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
+        return {_OPTIONAL: value[key]}
+    return {}
+
+
 MORE_FUNCTIONS: dict[str, Callable[..., Json]] = {
     # the library has functions of the first three names, which count bytes or write other texts
     "string_": as_text,
@@ -149,6 +164,10 @@ MORE_FUNCTIONS: dict[str, Callable[..., Json]] = {
         all(each in one for each in other) and all(each in other for each in one)
     ),
     "sets.intersects": lambda one, other: any(each in one for each in other),
+    "select": _optional,
+    "valueOr": lambda value, other: value.get(_OPTIONAL, other),
+    "isThere": lambda value: _OPTIONAL in value,
+    "valueOf": lambda value: value[_OPTIONAL],
     "lists.range": lambda count: list(range(count)),
     "jsonpatch.escapeKey": lambda key: key.replace("~", "~0").replace("/", "~1"),
 }

@@ -9,9 +9,9 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError, invalid_value, not_supported, required
 from kube_in_process.kinds.emulation import refusal
 from kube_in_process.kinds.strategy import Strategy, WriteContext
+from kube_in_process.kinds.validation.expressions import OBJECTS, Scope
 from kube_in_process.kinds.validation.match_resources import (
     FAILURE_POLICIES,
-    OBJECTS,
     choice,
     condition_errors,
     default_match,
@@ -88,7 +88,7 @@ def _errors(hook: Object, path: str) -> Iterator[FieldError]:
     yield from _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
     yield from _versions(hook.get("admissionReviewVersions") or [], path)
     conditions = hook.get("matchConditions") or ()
-    yield from condition_errors(conditions, f"{path}.matchConditions", OBJECTS)
+    yield from condition_errors(conditions, f"{path}.matchConditions", Scope(OBJECTS))
     yield from choice(hook, "reinvocationPolicy", ("IfNeeded", "Never"), path)
 
 

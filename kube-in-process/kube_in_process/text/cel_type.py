@@ -1,0 +1,50 @@
+"""The types of CEL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNBOUNDED = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class CelType:
+    """``items`` are the types of the elements of a list, or of the keys and values of a map.
+    ``most`` is how long a text is at most, or how many elements there are."""
+
+    name: str
+    items: tuple[CelType, ...] = ()
+    fields: Mapping[str, CelType] | None = field(default=None, compare=False)
+    most: int = field(default=UNBOUNDED, compare=False)
+
+    def __str__(self) -> str:
+        inner = ", ".join(str(each) for each in self.items)
+        return f"{self.name}({inner})" if inner else self.name
+
+
+DYN, BOOL, INT, DOUBLE = CelType("dyn"), CelType("bool"), CelType("int"), CelType("double")
+STRING, NULL, TYPE = CelType("string"), CelType("null"), CelType("type")
+UNKNOWN = CelType("dyn", fields=None, most=UNBOUNDED - 1)
+"""What this checker does not know: any use of it passes."""
+FREE = CelType("dyn", fields=None, most=UNBOUNDED - 2)
+"""The type of the elements of an empty list: any that is wanted."""
+
+
+def holds(found: CelType, part: CelType) -> bool:
+    """Whether a type is ``part``, or has it inside."""
+    return found is part or any(holds(each, part) for each in found.items)
+
+
+def fits(one: CelType, other: CelType) -> bool:
+    """Whether a value of the one type can be used as the other, or may turn out to be one."""
+    if "dyn" in (one.name, other.name):
+        return True
+    if "null" in (one.name, other.name):
+        rest = other if one.name == "null" else one
+        return rest.fields is not None or rest.name in _NULLABLE
+    same = one.name == other.name and len(one.items) == len(other.items)
+    return same and all(map(fits, one.items, other.items))
+
+
+_NULLABLE = ("null", "timestamp", "duration")
