@@ -136,7 +136,7 @@ def _validation(validation: Object, path: str, scope: Scope) -> Iterator[FieldEr
 
 class MutatingPolicyStrategy(PolicyStrategy):
     def _operations(self, constraints: Object) -> Iterator[FieldError]:
-        supported = tuple(each for each in OPERATIONS if each != "DELETE")
+        supported = tuple(operation for operation in OPERATIONS if operation != "DELETE")
         for rule in constraints.get("resourceRules") or ():
             if "DELETE" in (rule.get("operations") or ()):
                 path = "spec.matchConstraints.resourceRules.operations"
@@ -187,15 +187,21 @@ class PolicyBindingStrategy(Strategy):
             default_match(spec["matchResources"], _RULES)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        spec, found = obj["spec"], list[FieldError]()
+        spec, field_errors = obj["spec"], list[FieldError]()
         policy = spec.get("policyName") or ""
-        found += errors.invalid_name("spec.policyName", policy, names.subdomain) if policy else []
-        found += [] if policy else [required("spec.policyName")]
+        field_errors += (
+            errors.invalid_name("spec.policyName", policy, names.subdomain) if policy else []
+        )
+        field_errors += [] if policy else [required("spec.policyName")]
         if spec.get("paramRef") is not None:
-            found += _param_reference(spec["paramRef"], "spec.paramRef")
+            field_errors += _param_reference(spec["paramRef"], "spec.paramRef")
         if spec.get("matchResources") is not None:
-            found += match_errors(spec["matchResources"], "spec.matchResources")
-        return [*found, *_actions(spec.get("validationActions") or [])] if self._actions else found
+            field_errors += match_errors(spec["matchResources"], "spec.matchResources")
+        return (
+            [*field_errors, *_actions(spec.get("validationActions") or [])]
+            if self._actions
+            else field_errors
+        )
 
 
 def _param_reference(reference: Object, path: str) -> Iterator[FieldError]:
@@ -216,11 +222,11 @@ def _actions(actions: Sequence[str]) -> Iterator[FieldError]:
     path = "spec.validationActions"
     if not actions:
         yield required(path, "at least one validation action is required")
-    for index, each in enumerate(actions):
-        if each not in _ACTIONS:
-            yield not_supported(f"{path}[{index}]", each, _ACTIONS)
-        elif each in actions[:index]:
-            yield errors.duplicate(f"{path}[{index}]", each)
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            yield not_supported(f"{path}[{index}]", action, _ACTIONS)
+        elif action in actions[:index]:
+            yield errors.duplicate(f"{path}[{index}]", action)
     if {"Deny", "Warn"} <= set(actions):
         text = (
             "must not contain both Deny and Warn (repeating the same validation failure "

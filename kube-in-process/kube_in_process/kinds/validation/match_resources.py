@@ -52,9 +52,9 @@ def choice(holder: Object, key: str, supported: Sequence[str], path: str) -> Ite
 
 def rule_errors(rule: Object, path: str) -> Iterator[FieldError]:
     yield from _listed(rule, "operations", path, "operations")
-    for index, each in enumerate(rule.get("operations") or ()):
-        if each not in OPERATIONS:
-            yield not_supported(f"{path}.operations[{index}]", each, OPERATIONS)
+    for index, operation in enumerate(rule.get("operations") or ()):
+        if operation not in OPERATIONS:
+            yield not_supported(f"{path}.operations[{index}]", operation, OPERATIONS)
     yield from _listed(rule, "apiGroups", path, "API groups")
     yield from _listed(rule, "apiVersions", path, "API versions")
     yield from _resources(rule.get("resources") or [], f"{path}.resources")
@@ -73,20 +73,20 @@ def _listed(rule: Object, key: str, path: str, what: str) -> Iterator[FieldError
 def _resources(resources: list[Any], path: str) -> Iterator[FieldError]:
     if not resources:
         yield required(path)
-    for index, each in enumerate(resources):
-        plural, _, subresource = each.partition("/")
-        if not each:
+    for index, resource in enumerate(resources):
+        plural, _, subresource = resource.partition("/")
+        if not resource:
             yield required(f"{path}[{index}]")
         elif subresource and f"{plural}/*" in resources[:index]:
-            text = f"if '{plural}/*' is present, must not specify {each}"
-            yield invalid_value(f"{path}[{index}]", each, text)
+            text = f"if '{plural}/*' is present, must not specify {resource}"
+            yield invalid_value(f"{path}[{index}]", resource, text)
         elif subresource and f"*/{subresource}" in resources[:index]:
-            text = f"if '*/{subresource}' is present, must not specify {each}"
-            yield invalid_value(f"{path}[{index}]", each, text)
+            text = f"if '*/{subresource}' is present, must not specify {resource}"
+            yield invalid_value(f"{path}[{index}]", resource, text)
     if "*/*" in resources and len(resources) > 1:
         text = "if '*/*' is present, must not specify other resources"
         yield invalid_value(path, resources, text)
-    elif "*" in resources and sum("/" not in each for each in resources) > 1:
+    elif "*" in resources and sum("/" not in resource for resource in resources) > 1:
         text = "if '*' is present, must not specify other resources without subresources"
         yield invalid_value(path, resources, text)
 
