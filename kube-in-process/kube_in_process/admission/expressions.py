@@ -81,7 +81,9 @@ class Names:
         for name in reversed(list(self.variables)):
             if name in wanted:
                 text = self.variables[name]
-                wanted |= {each for each in self.variables if f"variables.{each}" in text}
+                wanted |= {
+                    variable for variable in self.variables if f"variables.{variable}" in text
+                }
         return (name for name in self.variables if name in wanted)
 
 
@@ -109,8 +111,8 @@ def names_of(
         "namespaceObject": None if namespace is None else _shown(namespace),
         "authorizer": root(request),
     }
-    found = {each["name"]: each["expression"] for each in variables}
-    return Names(values, found, server, request)
+    sources = {variable["name"]: variable["expression"] for variable in variables}
+    return Names(values, sources, server, request)
 
 
 def _shown(namespace: Object) -> Object:

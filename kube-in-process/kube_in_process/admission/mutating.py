@@ -151,10 +151,12 @@ def _mutated(
 
 
 def _patched(obj: Object, operations: Any) -> Object:
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+    if not isinstance(operations, list) or not all(
+        isinstance(operation, dict) for operation in operations
+    ):
         raise _Unapplied("JSON Patch: the value is no list of operations")
     try:
-        return patched(obj, [{"op": "", "path": "", **each} for each in operations])
+        return patched(obj, [{"op": "", "path": "", **operation} for operation in operations])
     except PatchError as error:
         raise _Unapplied(f"JSON Patch: {error}") from None
 
@@ -178,8 +180,8 @@ def _applied(
     schema = server.schemas.find(shape.group, shape.version, shape.kind) or ANY
     patch = {**patch, "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
     if atomic := list(_atomic(schema, patch, "")):
-        found = ", ".join(sorted(atomic))
-        raise _Unapplied(f"error applying patch: invalid ApplyConfiguration: {_ATOMIC}: {found}")
+        paths = ", ".join(sorted(atomic))
+        raise _Unapplied(f"error applying patch: invalid ApplyConfiguration: {_ATOMIC}: {paths}")
     if problem := typed_problem(schema, patch):
         text = f"failed to convert patch object to typed object: {problem}"
         raise _Unapplied(f"error applying patch: {text}")

@@ -48,7 +48,7 @@ class Hook:
     def reviewed_as(self) -> str:
         """The version of the AdmissionReview."""
         given: list[str] = self.spec["admissionReviewVersions"]
-        return next(each for each in given if each in _VERSIONS)
+        return next(version for version in given if version in _VERSIONS)
 
     def failed(self, why: str) -> StatusError | None:
         """The refusal of a request whose webhook failed; None if that is ignored."""
@@ -176,10 +176,10 @@ def _key(hook: Hook, asked: Object) -> str:
     content = dict(asked)
     if asked["operation"] == CREATE and content["object"]:
         meta = content["object"].get("metadata") or {}
-        made = (*_NEW_EACH_TIME, "name") if meta.get("generateName") else _NEW_EACH_TIME
-        kept = {key: value for key, value in meta.items() if key not in made}
+        changing = (*_NEW_EACH_TIME, "name") if meta.get("generateName") else _NEW_EACH_TIME
+        kept = {key: value for key, value in meta.items() if key not in changing}
         content["object"] = {**content["object"], "metadata": kept}
-        if "name" in made:
+        if "name" in changing:
             content.pop("name", None)
     else:
         content["object"] = _unmanaged(content["object"])
@@ -241,7 +241,7 @@ def _read(hook: Hook, reply: WebhookReply | None, *, patches: bool) -> Object:
 
 def _allowed(hook: Hook, response: Object, warnings: list[str]) -> None:
     """Warn as the response says. Raises StatusError if it refuses the request."""
-    warnings.extend(str(each) for each in response.get("warnings") or ())
+    warnings.extend(str(warning) for warning in response.get("warnings") or ())
     if response.get("allowed") is True:
         return
     status = response.get("status") or {}

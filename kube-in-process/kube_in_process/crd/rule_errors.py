@@ -46,14 +46,16 @@ class _Costs:
 def rule_errors(raw: Raw, path: str) -> list[FieldError]:
     """The errors of all rules of a schema. Those of inner rules come first."""
     costs = _Costs()
-    found = list(_below(raw, path, costs, 1, root=True))
+    field_errors = list(_below(raw, path, costs, 1, root=True))
     if costs.whole > _WHOLE_BUDGET:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3"
-        most = sorted(costs.paths, key=lambda each: -each[0])[:4]
-        found += [errors.forbidden_field(where, f"{text} schema") for _, where in most]
+        most = sorted(costs.paths, key=lambda pair: -pair[0])[:4]
+        field_errors += [errors.forbidden_field(where, f"{text} schema") for _, where in most]
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        found.append(errors.forbidden_field(path, _exceeds(what, costs.whole / _WHOLE_BUDGET)))
-    return found
+        field_errors.append(
+            errors.forbidden_field(path, _exceeds(what, costs.whole / _WHOLE_BUDGET))
+        )
+    return field_errors
 
 
 def _exceeds(what: str, factor: float) -> str:
@@ -97,14 +99,14 @@ def _texts(rule: Raw, raw: Raw, path: str) -> Iterator[FieldError]:
 def _leads_somewhere(path: str, raw: Raw) -> bool:
     at, below = 0, raw
     while at < len(path):
-        found = _STEP.match(path, at)
-        if found is None:
+        match = _STEP.match(path, at)
+        if match is None:
             return False
-        name = next(each for each in found.groups() if each is not None)
+        name = next(group for group in match.groups() if group is not None)
         properties, additional = below.get("properties") or {}, below.get("additionalProperties")
         if name not in properties and not isinstance(additional, dict):
             return False
-        below, at = properties.get(name) or additional or {}, found.end()
+        below, at = properties.get(name) or additional or {}, match.end()
     return True
 
 

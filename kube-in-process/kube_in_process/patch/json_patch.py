@@ -77,7 +77,7 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
         document = _operate(document, operation, opened)
     if not isinstance(document, dict):
         raise PatchError("the result is no object")
-    ordered: Object = _in_order(document, {id(each) for each in opened})
+    ordered: Object = _in_order(document, {id(holder) for holder in opened})
     return ordered
 
 
@@ -123,10 +123,10 @@ class _Operation:
         Raises:
             PatchError: there is nothing that could hold it, in the words of ``missing``.
         """
-        found = _holder(self.document, path, self.opened)
-        if found is None:
+        holder_and_key = _holder(self.document, path, self.opened)
+        if holder_and_key is None:
             raise PatchError(f"{self.kind} operation does not apply: {missing}: missing value")
-        return found
+        return holder_and_key
 
 
 @contextmanager
@@ -202,12 +202,12 @@ def _copied_to(operation: _Operation) -> Any:
 
 def _tested(operation: _Operation) -> Any:
     path = operation.path()
-    found = operation.document
+    value = operation.document
     if path:
         holder, key = operation.place(path, f"is missing path: {path}")
         with _about(f"error in test for path: '{path}'"):
-            found = _get(holder, key)
-    if not _equal(found, operation.given.get("value")):
+            value = _get(holder, key)
+    if not _equal(value, operation.given.get("value")):
         raise FailedTest(f"testing value {path} failed: test failed")
     return operation.document
 

@@ -85,8 +85,8 @@ def _unread_date(text: str) -> str:
     """The error text for the first part of the layout that the text does not match."""
     position = 0
     for part, length in (*_PARTS, *_REST):
-        found = text[position : position + length]
-        good = found == part if part in "-T:" else len(found) == length and found.isdigit()
+        piece = text[position : position + length]
+        good = piece == part if part in "-T:" else len(piece) == length and piece.isdigit()
         if not good:
             return f'cannot parse "{text[position:]}" as "{part}"'
         position += length
@@ -139,10 +139,10 @@ def _quantity_problem(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return _QUANTITY_TEXT
     text = str(value)
-    found = _QUANTITY.match(text)
-    if found is None or not _NUMBER.match(found.group(1)):
+    match = _QUANTITY.match(text)
+    if match is None or not _NUMBER.match(match.group(1)):
         return _QUANTITY_TEXT
-    return "" if _SUFFIX.match(found.group(2)) else _SUFFIX_TEXT
+    return "" if _SUFFIX.match(match.group(2)) else _SUFFIX_TEXT
 
 
 def _int_or_string_problem(value: Any) -> str:

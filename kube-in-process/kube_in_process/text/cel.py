@@ -78,12 +78,12 @@ def _error_text(error: Exception) -> str:
         return "no such overload"
     if text.startswith("Arithmetic overflow"):
         return "integer overflow"
-    if found := _CALL_FAILED.fullmatch(text):
-        return {"CallFailed": found["text"], "TypeError": "no such overload"}.get(
-            found["type"], text
+    if match := _CALL_FAILED.fullmatch(text):
+        return {"CallFailed": match["text"], "TypeError": "no such overload"}.get(
+            match["type"], text
         )
-    if found := _CONVERSION.match(text):
-        name = found["name"]
+    if match := _CONVERSION.match(text):
+        name = match["name"]
         return f"type conversion error from 'string' to '{_GO_TYPES.get(name, name)}'"
     return text
 

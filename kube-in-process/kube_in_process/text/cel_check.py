@@ -31,10 +31,10 @@ def undeclared(source: str, names: frozenset[str]) -> str | None:
     if _MACROS.search(source):
         return None
     errors: list[str] = []
-    for found in _NAMES.finditer(source):
-        name = found.group("name")
-        if name and not found.group("call") and name not in _CONSTANTS | _TYPES | names:
-            column = found.start("name")
+    for match in _NAMES.finditer(source):
+        name = match.group("name")
+        if name and not match.group("call") and name not in _CONSTANTS | _TYPES | names:
+            column = match.start("name")
             where = f"<input>:1:{column + 1}: undeclared reference to '{name}' (in container '')"
             marked = f" | {source}\n | {'.' * column}^"
             errors.append(f"ERROR: {where}\n{marked}")

@@ -73,17 +73,17 @@ class Checker:
 
     def check(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType:
         """The type of a node where the names of ``scope`` are known."""
-        found = self._check(node, scope)
-        self.types[id(node)] = found
-        return found
+        kind = self._check(node, scope)
+        self.types[id(node)] = kind
+        return kind
 
     def _check(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType:
         if node.kind == "literal":
             return CelType(node.name, most=node.length)
         if node.kind == "name":
             return self._name(node, scope)
-        if node.kind == "method" and (found := self._special(node, scope)) is not None:
-            return found
+        if node.kind == "method" and (special := self._special(node, scope)) is not None:
+            return special
         given = [self.check(part, scope) for part in node.parts]
         if node.kind in ("select", "has", "optional"):
             return self._selected(node, given[0])
@@ -101,20 +101,20 @@ class Checker:
     def _selected(self, node: CelNode, target: CelType) -> CelType:
         """The type of a field, as itself, as an optional value, or as the test for it."""
         optional = target.name == "optional_type"
-        found = self._select(node, target.items[0] if optional else target)
+        kind = self._select(node, target.items[0] if optional else target)
         if node.kind == "has":
             return BOOL
-        return CelType("optional_type", (found,)) if optional or node.kind == "optional" else found
+        return CelType("optional_type", (kind,)) if optional or node.kind == "optional" else kind
 
     def _object(self, node: CelNode, given: list[CelType]) -> CelType:
         kind = self._objects.get(node.name) or self._objects.get(f"{node.name.split('.')[0]}.*")
         if kind is None:
             return self._refuse(node.at, f"undeclared reference to '{node.name}' (in container '')")
-        for part, each in zip(node.parts, given, strict=True):
+        for part, given_kind in zip(node.parts, given, strict=True):
             if kind.fields is not None:
                 wanted = kind.fields.get(part.name)
-                if wanted is None or not fits(each, wanted):
-                    shown = f"'{wanted or ''}' but provided type is '{each}'"
+                if wanted is None or not fits(given_kind, wanted):
+                    shown = f"'{wanted or ''}' but provided type is '{given_kind}'"
                     self._refuse(part.at, f"expected type of field '{part.name}' is {shown}")
         return CelType(node.name)
 
@@ -129,8 +129,8 @@ class Checker:
 
     def _select(self, node: CelNode, target: CelType) -> CelType:
         if target.fields is not None:
-            found = target.fields.get(node.name)
-            return found or self._refuse(node.at, f"undefined field '{node.name}'")
+            kind = target.fields.get(node.name)
+            return kind or self._refuse(node.at, f"undefined field '{node.name}'")
         if target.name == "map":
             return target.items[1]
         if target.name == "dyn":
@@ -141,15 +141,15 @@ class Checker:
         """The type of all elements: that of the first one."""
         first = given[0] if given else FREE
         if self._mixed:
-            return first if all(_is_same(each, first) for each in given) else DYN
-        for part, each in zip(parts, given, strict=True):
-            if not _is_same(each, first):
-                self._refuse(part.at, f"expected type '{first}' but found '{each}'")
+            return first if all(_is_same(kind, first) for kind in given) else DYN
+        for part, kind in zip(parts, given, strict=True):
+            if not _is_same(kind, first):
+                self._refuse(part.at, f"expected type '{first}' but found '{kind}'")
         return first
 
     def _no_overload(self, node: CelNode, given: list[CelType], name: str = "") -> CelType:
         """``name``: of a function with a dot in its name, whose first part is no target."""
-        texts = [str(each) for each in given]
+        texts = [str(kind) for kind in given]
         shown = f"({', '.join(texts)})"
         if node.kind == "method" and not name:
             shown = f"{texts[0]}.({', '.join(texts[1:])})"
@@ -159,18 +159,18 @@ class Checker:
     def _call(self, node: CelNode, given: list[CelType]) -> CelType:
         name, method = node.name, node.kind == "method"
         if name in ("_&&_", "_||_"):
-            for part, each in zip(node.parts, given, strict=True):
-                self._bool(part, each)
+            for part, kind in zip(node.parts, given, strict=True):
+                self._bool(part, kind)
             return BOOL
         if not is_function(name, method=method) and not is_function(name, method=not method):
             if name in _UNCHECKED:
                 return UNKNOWN
             return self._refuse(node.at, f"undeclared reference to '{name}' (in container '')")
-        found = result(name, given, method=method)
-        if found is None:
+        result_kind = result(name, given, method=method)
+        if result_kind is None:
             return self._no_overload(node, given)
         self._literals(node)
-        return _sized(found, name, given)
+        return _sized(result_kind, name, given)
 
     def _literals(self, node: CelNode) -> None:
         """Refuse literal texts that a function cannot read."""
@@ -186,9 +186,9 @@ class Checker:
             except EvaluationError:
                 self._refuse(last.at, f"invalid {node.name} argument")
 
-    def _bool(self, node: CelNode, found: CelType) -> None:
-        if found.name not in ("bool", "dyn"):
-            self._refuse(node.at, f"expected type 'bool' but found '{found}'")
+    def _bool(self, node: CelNode, kind: CelType) -> None:
+        if kind.name not in ("bool", "dyn"):
+            self._refuse(node.at, f"expected type 'bool' but found '{kind}'")
 
     def _special(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType | None:
         """The type of a macro or of a function with a dot in its name; None for a method."""
@@ -200,8 +200,8 @@ class Checker:
         )
         if spaced and (target.name == "format" or known):
             given = [self.check(part, scope) for part in rest]
-            found = result(name, given)
-            return found or (self._no_overload(node, given, name) if known else UNKNOWN)
+            kind = result(name, given)
+            return kind or (self._no_overload(node, given, name) if known else UNKNOWN)
         if node.name in ("optMap", "optFlatMap", "sortBy"):
             return UNKNOWN
         if node.name == "format":
@@ -220,20 +220,20 @@ class Checker:
             return self._refuse(node.parts[0].at, f"expression of type '{target}' {text}")
         given = elements(target, len(names))
         inner = {**scope, **dict(zip(names, given, strict=True))}
-        found = [self.check(body, inner) for body in bodies]
+        kinds = [self.check(body, inner) for body in bodies]
         if node.name in ("all", "exists"):
-            self._bool(bodies[0], found[0])
-        elif (node.name in (*_TESTS, "filter") or len(bodies) > 1) and not fits(found[0], BOOL):
-            made = INT if node.name in _TESTS else CelType("list", (_item(node, found, target),))
+            self._bool(bodies[0], kinds[0])
+        elif (node.name in (*_TESTS, "filter") or len(bodies) > 1) and not fits(kinds[0], BOOL):
+            step = INT if node.name in _TESTS else CelType("list", (_item(node, kinds, target),))
             choice = CelNode("call", node.at, "_?_:_")
-            return self._no_overload(choice, [found[0], made, made])
+            return self._no_overload(choice, [kinds[0], step, step])
         if node.name in _TESTS:
             return BOOL
         if node.name == "filter":
             return CelType("list", given, most=target.most) if target.name == "map" else target
         if node.name == "transformMap":
-            return CelType("map", (given[0], found[-1]), most=target.most)
-        return CelType("list", (found[-1],), most=target.most)
+            return CelType("map", (given[0], kinds[-1]), most=target.most)
+        return CelType("list", (kinds[-1],), most=target.most)
 
 
 _MANY = ("list", "map", "dyn")
@@ -244,7 +244,7 @@ def variables(node: CelNode) -> tuple[list[str], tuple[CelNode, ...]]:
     rest = node.parts[1:]
     two = len(rest) > 2 and rest[1].kind == "name" and node.name not in ("map", "filter")
     count = 2 if two else 1
-    return [each.name for each in rest[:count]], rest[count:]
+    return [variable.name for variable in rest[:count]], rest[count:]
 
 
 def elements(target: CelType, count: int) -> tuple[CelType, ...]:
@@ -256,25 +256,25 @@ def elements(target: CelType, count: int) -> tuple[CelType, ...]:
     return target.items[:count]
 
 
-def _sized(found: CelType, name: str, given: list[CelType]) -> CelType:
+def _sized(kind: CelType, name: str, given: list[CelType]) -> CelType:
     """The type of a text, or of a list of texts, that comes from a text."""
-    if found.name not in ("string", "list") or not given or given[0].name != "string":
-        return found
+    if kind.name not in ("string", "list") or not given or given[0].name != "string":
+        return kind
     most = given[0].most
     if name == "_+_":
-        return CelType(found.name, found.items, most=min(most + given[1].most, UNBOUNDED))
-    items = tuple(CelType(each.name, most=most) for each in found.items)
-    return CelType(found.name, items, most=most)
+        return CelType(kind.name, kind.items, most=min(most + given[1].most, UNBOUNDED))
+    items = tuple(CelType(item.name, most=most) for item in kind.items)
+    return CelType(kind.name, items, most=most)
 
 
-def _item(node: CelNode, found: list[CelType], target: CelType) -> CelType:
+def _item(node: CelNode, kinds: list[CelType], target: CelType) -> CelType:
     """The type of the elements of the list that a macro makes."""
-    return elements(target, 1)[0] if node.name == "filter" else found[-1]
+    return elements(target, 1)[0] if node.name == "filter" else kinds[-1]
 
 
 def _is_same(one: CelType, other: CelType) -> bool:
     """Whether two values can be elements of one list. What is dynamic differs from all others."""
-    if any(each is UNKNOWN or each is FREE for each in (one, other)):
+    if any(kind is UNKNOWN or kind is FREE for kind in (one, other)):
         return True
     if "dyn" in (one.name, other.name):
         return one.name == other.name

@@ -28,8 +28,8 @@ _WALK, _PATTERN = 0.1, 0.25
 
 def cost(node: CelNode, types: Mapping[int, CelType]) -> int:
     """The highest cost of an expression; ``types`` are those of its nodes by their identity."""
-    if node.kind == "method" and (found := _macro(node, types)) is not None:
-        return found
+    if node.kind == "method" and (of_macro := _macro(node, types)) is not None:
+        return of_macro
     parts = sum(cost(part, types) for part in node.parts)
     if node.name == "_+_" and types.get(id(node), DYN).name == "string":
         return parts + _walk(_size(node, types))
@@ -76,8 +76,8 @@ def _walk(size: int) -> int:
 
 
 def _size(node: CelNode, types: Mapping[int, CelType]) -> int:
-    found = types.get(id(node), DYN)
-    return found.most if found.name in _SIZED else 1
+    kind = types.get(id(node), DYN)
+    return kind.most if kind.name in _SIZED else 1
 
 
 def _compared(node: CelNode, types: Mapping[int, CelType]) -> int:
@@ -88,14 +88,14 @@ def _compared(node: CelNode, types: Mapping[int, CelType]) -> int:
 
 def _count(node: CelNode, types: Mapping[int, CelType]) -> int:
     """How many items a macro goes through. A number that is not known counts as one."""
-    found = _size(node, types)
-    return found if found < UNBOUNDED else 1
+    size = _size(node, types)
+    return size if size < UNBOUNDED else 1
 
 
 def _macro(node: CelNode, types: Mapping[int, CelType]) -> int | None:
     _, bodies = variables(node)
     if not bodies or id(node.parts[1]) in types:
         return None
-    each = sum(cost(body, types) for body in bodies) + _STEPS.get(node.name, 2 + _LIST)
-    whole = cost(node.parts[0], types) + 1 + _count(node.parts[0], types) * each
+    step = sum(cost(body, types) for body in bodies) + _STEPS.get(node.name, 2 + _LIST)
+    whole = cost(node.parts[0], types) + 1 + _count(node.parts[0], types) * step
     return min(whole, UNBOUNDED)

@@ -21,7 +21,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _distinct(values: list[Json]) -> list[Json]:
-    return [each for index, each in enumerate(values) if each not in values[:index]]
+    return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
 def _outside(position: int) -> CallFailed:
@@ -54,7 +54,7 @@ def _index_of(text: Json, part: Json, start: int = 0) -> int:
 
 def _last_index(text: Json, part: Json, start: int | None = None) -> int:
     if isinstance(text, list):
-        return max((index for index, each in enumerate(text) if each == part), default=-1)
+        return max((index for index, item in enumerate(text) if item == part), default=-1)
     if start is None:
         return str(text).rfind(part)
     if start < 0:
@@ -104,20 +104,20 @@ def _bool(value: Json) -> bool:
 
 
 def _lower(text: str) -> str:
-    return "".join(each.lower() if each.isascii() else each for each in text)
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
 def _upper(text: str) -> str:
-    return "".join(each.upper() if each.isascii() else each for each in text)
+    return "".join(letter.upper() if letter.isascii() else letter for letter in text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [each[0] for each in re.finditer(pattern, text)]
-    return found if limit < 0 else found[:limit]
+    parts = [match[0] for match in re.finditer(pattern, text)]
+    return parts if limit < 0 else parts[:limit]
 
 
 def _flatten(values: list[Json]) -> list[Json]:
-    return [item for each in values for item in (each if isinstance(each, list) else [each])]
+    return [item for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 _OPTIONAL = "optional value"
@@ -159,11 +159,11 @@ MORE_FUNCTIONS: dict[str, Callable[..., Json]] = {
     "isQuantity": _is_quantity,
     "isGreaterThan": lambda one, other: one > other,
     "isLessThan": lambda one, other: one < other,
-    "sets.contains": lambda one, other: all(each in one for each in other),
+    "sets.contains": lambda one, other: all(item in one for item in other),
     "sets.equivalent": lambda one, other: (
-        all(each in one for each in other) and all(each in other for each in one)
+        all(item in one for item in other) and all(item in other for item in one)
     ),
-    "sets.intersects": lambda one, other: any(each in one for each in other),
+    "sets.intersects": lambda one, other: any(item in one for item in other),
     "select": _optional,
     "valueOr": lambda value, other: value.get(_OPTIONAL, other),
     "isThere": lambda value: _OPTIONAL in value,

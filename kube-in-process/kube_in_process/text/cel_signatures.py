@@ -141,10 +141,10 @@ def _lines() -> Iterator[str]:
 def _expanded(line: str) -> Iterator[str]:
     """A line for each of the types that one name stands for."""
     for name, types in _ANY_OF.items():
-        found = re.search(rf"\b{name}\b(?!\s*$)", line)
-        if found:
-            for each in types:
-                yield from _expanded(line[: found.start()] + each + line[found.end() :])
+        match = re.search(rf"\b{name}\b(?!\s*$)", line)
+        if match:
+            for kind in types:
+                yield from _expanded(line[: match.start()] + kind + line[match.end() :])
             return
     yield line
 
@@ -155,14 +155,14 @@ def _table() -> Mapping[tuple[str, bool], list[_Signature]]:
     table: dict[tuple[str, bool], list[_Signature]] = {}
     for short in _lines():
         for line in _expanded(short):
-            found = _SIGNATURE.fullmatch(line)
-            assert found is not None, line
-            target, name = found["target"], found["name"]
+            match = _SIGNATURE.fullmatch(line)
+            assert match is not None, line
+            target, name = match["target"], match["name"]
             if target in NAMESPACES:
                 target, name = None, f"{target}.{name}"
-            given = ([target] if target else []) + _split(found["given"])
-            types = tuple(parsed(each) for each in given)
-            signature = (types, parsed(found["result"]))
+            given = ([target] if target else []) + _split(match["given"])
+            types = tuple(parsed(part) for part in given)
+            signature = (types, parsed(match["result"]))
             table.setdefault((name, target is not None), []).append(signature)
     return table
 
@@ -202,12 +202,12 @@ def result(name: str, given: list[CelType], *, method: bool = False) -> CelType 
     for types, wanted in _table().get((name, method), ()):
         bound: dict[str, CelType] = {}
         if len(types) == len(given) and all(
-            _matches(pattern, each, bound) for pattern, each in zip(types, given, strict=True)
+            _matches(pattern, kind, bound) for pattern, kind in zip(types, given, strict=True)
         ):
-            made = _filled(wanted, bound)
-            results += [made] if made not in results else []
+            kind = _filled(wanted, bound)
+            results += [kind] if kind not in results else []
     if len(results) > 1:
-        return UNKNOWN if any(holds(each, UNKNOWN) for each in given) else DYN
+        return UNKNOWN if any(holds(kind, UNKNOWN) for kind in given) else DYN
     return results[0] if results else None
 
 
@@ -233,5 +233,5 @@ def _matches(pattern: CelType, given: CelType, bound: dict[str, CelType]) -> boo
 def _filled(pattern: CelType, bound: Mapping[str, CelType]) -> CelType:
     if _is_variable(pattern):
         return bound.get(pattern.name, FREE)
-    items = tuple(_filled(each, bound) for each in pattern.items)
+    items = tuple(_filled(item, bound) for item in pattern.items)
     return pattern if items == pattern.items else CelType(pattern.name, items)

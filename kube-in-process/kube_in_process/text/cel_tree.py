@@ -47,10 +47,10 @@ def tree_of(source: str) -> CelNode:
         NotUnderstood
     """
     parser = _Parser(source)
-    found = parser.expression()
+    tree = parser.expression()
     if parser.kind:
         raise NotUnderstood(source)
-    return found
+    return tree
 
 
 class _Parser:
@@ -58,12 +58,12 @@ class _Parser:
         self._tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(source):
-            found = _TOKENS.match(source, at)
-            if found is None:
+            match = _TOKENS.match(source, at)
+            if match is None:
                 raise NotUnderstood(source)
-            if found.lastgroup != "space":
-                self._tokens.append((found.lastgroup or "", found[0], at))
-            at = found.end()
+            if match.lastgroup != "space":
+                self._tokens.append((match.lastgroup or "", match[0], at))
+            at = match.end()
         self._next = 0
 
     def _peek(self) -> tuple[str, str, int]:
@@ -88,23 +88,23 @@ class _Parser:
         return text, at
 
     def expression(self) -> CelNode:
-        found = self._binary(0)
+        node = self._binary(0)
         if self.text != "?":
-            return found
+            return node
         _, at = self._take()
         yes = self._binary(0)
         self._take(":")
-        return CelNode("call", at, "_?_:_", (found, yes, self.expression()))
+        return CelNode("call", at, "_?_:_", (node, yes, self.expression()))
 
     def _binary(self, level: int) -> CelNode:
         if level == len(_LEVELS):
             return self._unary()
-        found = self._binary(level + 1)
+        node = self._binary(level + 1)
         while self.text in _LEVELS[level]:
             text, at = self._take()
             name = "@in" if text == "in" else f"_{text}_"
-            found = CelNode("call", at, name, (found, self._binary(level + 1)))
-        return found
+            node = CelNode("call", at, name, (node, self._binary(level + 1)))
+        return node
 
     def _unary(self) -> CelNode:
         if self.text not in ("!", "-"):
@@ -165,9 +165,9 @@ class _Parser:
         if kind == "number":
             return CelNode("literal", at, _number(text), text=text)
         if text == "(":
-            found = self.expression()
+            node = self.expression()
             self._take(")")
-            return found
+            return node
         if text == "[":
             return CelNode("list", at, parts=self._list("]", self.expression))
         if text == "{":
@@ -196,14 +196,14 @@ class _Parser:
 
     def _list(self, end: str, read: Callable[[], CelNode]) -> tuple[CelNode, ...]:
         """The items up to ``end``; a comma may follow the last."""
-        found: list[CelNode] = []
+        nodes: list[CelNode] = []
         while self.text != end:
-            found.append(read())
+            nodes.append(read())
             if self.text != ",":
                 break
             self._take()
         self._take(end)
-        return tuple(found)
+        return tuple(nodes)
 
 
 def _number(text: str) -> str:

@@ -19,7 +19,7 @@ class CelType:
     most: int = field(default=UNBOUNDED, compare=False)
 
     def __str__(self) -> str:
-        inner = ", ".join(str(each) for each in self.items)
+        inner = ", ".join(str(item) for item in self.items)
         return f"{self.name}({inner})" if inner else self.name
 
 
@@ -31,9 +31,9 @@ FREE = CelType("dyn", fields=None, most=UNBOUNDED - 2)
 """The type of the elements of an empty list: any that is wanted."""
 
 
-def holds(found: CelType, part: CelType) -> bool:
+def holds(kind: CelType, part: CelType) -> bool:
     """Whether a type is ``part``, or has it inside."""
-    return found is part or any(holds(each, part) for each in found.items)
+    return kind is part or any(holds(item, part) for item in kind.items)
 
 
 def fits(one: CelType, other: CelType) -> bool:
