@@ -33,8 +33,8 @@ def examined(source: str) -> tuple[str, CelType, int]:
     tree = tree_of(source)
     seen = rule_type(SPEC)
     assert seen is not None
-    found = checker.check(tree, {"self": seen})
-    return checker.error_text(), found, cost(tree, checker.types)
+    kind = checker.check(tree, {"self": seen})
+    return checker.error_text(), kind, cost(tree, checker.types)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def examined(source: str) -> tuple[str, CelType, int]:
         ("-self.a < -1 ? 0x1F : 2", "int"),
     ],
 )
-def test_an_expression_has_its_type(source: str, found: str) -> None:
+def test_an_expression_has_its_type(source: str, expected: str) -> None:
     problem, kind, _ = examined(source)
-    assert (problem, str(kind)) == ("", found)
+    assert (problem, str(kind)) == ("", expected)
 
 
 @pytest.mark.parametrize("source", ["[?self.a]", "{?'a': self.a}", "self.a +"])

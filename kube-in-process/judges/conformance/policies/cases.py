@@ -47,7 +47,7 @@ class PolicyCase:
         }
         spec = {
             "matchConstraints": constraints,
-            "mutations": [_mutation(each) for each in self.given["mutations"]],
+            "mutations": [_mutation(mutation) for mutation in self.given["mutations"]],
             "reinvocationPolicy": "IfNeeded",
             **self.given.get("spec", {}),
         }
@@ -79,7 +79,7 @@ def _mutation(given: Any) -> Object:
 def cases() -> tuple[PolicyCase, ...]:
     """All cases, in the order of the file."""
     text = files(__package__).joinpath("cases.yaml").read_text(encoding="utf-8")
-    return tuple(PolicyCase(each["case"], each) for each in yaml.safe_load(text))
+    return tuple(PolicyCase(case["case"], case) for case in yaml.safe_load(text))
 
 
 def recording_of(version: str) -> Path:
