@@ -45,7 +45,8 @@ def test_no_name_says_nothing() -> None:
 
 def test_no_name_in_the_cluster_in_a_process_says_nothing() -> None:
     words = {"each", "found", "made"}
-    suspect = re.compile(r"^[^\"#]*\b(each|found|made)\b", re.MULTILINE)
+    # most files have these words in sentences only, and are not parsed
+    suspect = re.compile(r"^[^\"#]*\b(each|found|made)\b *([:=(]|, \w+ |in\b)", re.MULTILINE)
     empty = {
         path.name: words & set(names(ast.parse(text)))
         for path in (ROOT / "kube-in-process").rglob("*.py")
