@@ -38,7 +38,7 @@ def examined(source: str) -> tuple[str, CelType, int]:
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "expected"),
     [
         ("self.a * 2 + size(self.l)", "int"),
         ("self.l.map(x, x + 'b')", "list(string)"),

@@ -189,7 +189,7 @@ def test_a_reboot_empties_a_checkpoint_but_that_of_a_driver_that_skips_claims() 
 
 
 @pytest.mark.parametrize(
-    ("listed", "found"), [([POD], True), ([POD, HOLD], False), ([], False), ([HOLD], True)]
+    ("listed", "kept"), [([POD], True), ([POD, HOLD], False), ([], False), ([HOLD], True)]
 )
 def test_a_restart_keeps_the_checkpoint_but_that_of_a_driver_that_counts_entries(
     listed: list[Object], kept: bool
