@@ -21,6 +21,7 @@ PROGRAMS = {
     "policy-record": ("policy_record", "record the roles that a real server makes at its start"),
     "schema-record": ("schema_record", "record the fields of the kinds from the official client"),
     "openapi-record": ("openapi_record", "record what a real server says about fields"),
+    "suite": ("suite", "run a client's own tests on kube-in-process and on real servers"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
 }
 """The module of each program, and what it does."""
