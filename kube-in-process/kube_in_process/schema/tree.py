@@ -93,10 +93,10 @@ def _unknown_keys(
     properties = schema.properties
     for key, item in value.items():
         below = f"{path}.{key}" if path else key
-        property_ = properties.get(key)
-        if property_ is not None:
+        declared = properties.get(key)
+        if declared is not None:
             if isinstance(item, (dict, list)):
-                yield from _unknown(property_, item, below)
+                yield from _unknown(declared, item, below)
         elif not schema.keeps_unknown:
             yield below, value, key
 
