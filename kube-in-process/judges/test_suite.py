@@ -13,21 +13,13 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="a" name="broken"><error/></testcase>
 <testcase classname="a" name="not"><skipped/></testcase>
 </testsuite></testsuites>"""
-TESTS = """
-import os
-from pathlib import Path
-
-CONFIG = Path("~/.kube/config").expanduser()
-
-def test_the_cluster_is_there():
-    assert str(CONFIG) == os.environ["KUBECONFIG"]
-    assert "https://127.0.0.1" in CONFIG.read_text()
-
-def test_what_fails():
-    assert False
-
-def test_what_is_skipped():
-    assert False
+PYTHON = """#!/bin/sh
+# writes a report as pytest does: one test looks for the cluster
+for given; do case $given in --junitxml=*) report=${given#*=};; esac; done
+outcome='<failure/>'
+[ "$KUBECONFIG" = "$HOME/.kube/config" ] && grep -q https://127.0.0.1 "$KUBECONFIG" && outcome=
+echo "in $PWD: $*"
+echo "<x><testcase classname='a' name='b'>$outcome</testcase></x>" >"$report"
 """
 
 
@@ -49,6 +41,11 @@ def test_what_passes_on_real_servers_only_is_lost(tmp_path: Path) -> None:
 def test_the_tests_of_a_folder_find_the_cluster(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "test_client.py").write_text(TESTS)
-    assert main([str(tmp_path), "--", "-k", "not skipped"]) == 1
-    assert "kube-in-process  1 passed  1 failed  0 skipped" in capfd.readouterr().out
+    python = tmp_path / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    assert main([str(tmp_path), "--python", str(python), "--", "-k", "name"]) == 0
+    output = capfd.readouterr().out
+    assert f"in {tmp_path}: -m pytest -q " in output
+    assert " -k name\n" in output
+    assert "kube-in-process  1 passed  0 failed  0 skipped" in output
