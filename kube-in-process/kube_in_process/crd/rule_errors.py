@@ -11,10 +11,8 @@ from typing import Any
 from kube_in_process import errors
 from kube_in_process.crd.rule_types import REQUEST, most_items, rule_type, smallest
 from kube_in_process.errors import FieldError
-from kube_in_process.text.cel import compiled
-from kube_in_process.text.cel_checker import Checker
+from kube_in_process.text.cel_checker import examined
 from kube_in_process.text.cel_cost import cost
-from kube_in_process.text.cel_tree import NotUnderstood, tree_of
 from kube_in_process.text.cel_type import DYN, CelType
 
 Raw = Mapping[str, Any]
@@ -140,19 +138,11 @@ def _rule(rule: Raw, path: str, seen: CelType, spending: _Spending) -> Iterator[
 
 
 def _examined(source: str, seen: CelType, optional: bool) -> tuple[str, CelType, int]:
-    """The error text of an expression, its type, and its cost. What is not known passes."""
-    try:
-        compiled(source)
-    except ValueError as error:
-        return str(error), DYN, 0
-    try:
-        tree = tree_of(source)
-    except NotUnderstood:
-        return "", DYN, 0
-    checker = Checker(source)
-    kind = checker.check(tree, {"self": seen, "oldSelf": DYN if optional else seen})
-    text = checker.error_text()
-    return text, kind, 0 if text else cost(tree, checker.types)
+    """The error text of an expression, its type, and its cost."""
+    names = {"self": seen, "oldSelf": DYN if optional else seen}
+    rule = examined(source, names)
+    spent = 0 if rule.problem or rule.tree is None else cost(rule.tree, rule.types)
+    return rule.problem, rule.kind, spent
 
 
 def _invalid(path: str, rule: Raw, text: str) -> FieldError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kube_in_process.text.cel import EvaluationError, compiled
 from kube_in_process.text.cel_format import format_problem
 from kube_in_process.text.cel_signatures import PATCHES, is_function, result
-from kube_in_process.text.cel_tree import CelNode
+from kube_in_process.text.cel_tree import CelNode, NotUnderstood, tree_of
 from kube_in_process.text.cel_type import (
     BOOL,
     DYN,
@@ -16,6 +17,7 @@ from kube_in_process.text.cel_type import (
     TYPE,
     UNBOUNDED,
     UNKNOWN,
+    WILD,
     CelType,
     fits,
 )
@@ -44,12 +46,48 @@ _TYPE_NAMES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of an expression before it is used. ``problem`` is the server's error text, ''
+    without an error. What is not known passes, and has no ``tree``."""
+
+    problem: str
+    kind: CelType = UNKNOWN
+    tree: CelNode | None = None
+    types: Mapping[int, CelType] = field(default_factory=dict)
+
+
+def examined(
+    source: str,
+    names: Mapping[str, CelType],
+    objects: Mapping[str, CelType] | None = None,
+    *,
+    binds: bool = False,
+) -> Examined:
+    """Check the syntax and the types of an expression; the rest as for ``Checker``."""
+    try:
+        compiled(source)
+    except ValueError as error:
+        return Examined(str(error))
+    try:
+        tree = tree_of(source)
+    except NotUnderstood:
+        return Examined("")
+    checker = Checker(source, objects, binds=binds)
+    kind = checker.check(tree, names)
+    return Examined(checker.error_text(), kind, tree, checker.types)
+
+
 class Checker:
     """The errors of one expression, and the types of its nodes by their identity. ``objects`` are
-    the types that it can make, by name; each has its fields, or takes any."""
+    the types that it can make, by name; each has its fields, or takes any. ``binds``: whether
+    there is ``cel.bind``."""
 
-    def __init__(self, source: str, objects: Mapping[str, CelType] | None = None) -> None:
+    def __init__(
+        self, source: str, objects: Mapping[str, CelType] | None = None, *, binds: bool = False
+    ) -> None:
         self._source = source
+        self._binds = binds
         self._objects = objects or {}
         self._errors: dict[tuple[int, str], None] = {}
         self._mixed = False
@@ -133,8 +171,8 @@ class Checker:
             return kind or self._refuse(node.at, f"undefined field '{node.name}'")
         if target.name == "map":
             return target.items[1]
-        if target.name == "dyn":
-            return DYN
+        if target.name in WILD:
+            return target
         return self._refuse(node.at, f"type '{target}' does not support field selection")
 
     def _same(self, parts: tuple[CelNode, ...], given: list[CelType]) -> CelType:
@@ -187,13 +225,16 @@ class Checker:
                 self._refuse(last.at, f"invalid {node.name} argument")
 
     def _bool(self, node: CelNode, kind: CelType) -> None:
-        if kind.name not in ("bool", "dyn"):
+        if kind.name not in ("bool", *WILD):
             self._refuse(node.at, f"expected type 'bool' but found '{kind}'")
 
     def _special(self, node: CelNode, scope: Mapping[str, CelType]) -> CelType | None:
         """The type of a macro or of a function with a dot in its name; None for a method."""
         target, *rest = node.parts
         spaced = target.kind == "name" and target.name not in scope
+        if self._binds and (target.name, node.name, len(rest)) == ("cel", "bind", 3):
+            value = self.check(rest[1], scope)
+            return self.check(rest[2], {**scope, rest[0].name: value})
         name = f"{target.name}.{node.name}"
         known = is_function(name, method=False) and (
             not PATCHES.startswith(name) or "JSONPatch" in self._objects
@@ -236,7 +277,7 @@ class Checker:
         return CelType("list", (kinds[-1],), most=target.most)
 
 
-_MANY = ("list", "map", "dyn")
+_MANY = ("list", "map", *WILD)
 
 
 def variables(node: CelNode) -> tuple[list[str], tuple[CelNode, ...]]:
@@ -249,8 +290,8 @@ def variables(node: CelNode) -> tuple[list[str], tuple[CelNode, ...]]:
 
 def elements(target: CelType, count: int) -> tuple[CelType, ...]:
     """The types of the variables of a macro over lists or maps."""
-    if target.name == "dyn":
-        return (DYN,) * count
+    if target.name in WILD:
+        return (target,) * count
     if target.name == "list":
         return target.items if count == 1 else (INT, target.items[0])
     return target.items[:count]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from kube_in_process.text.cel_type import DYN, FREE, UNKNOWN, CelType, fits, holds
+from kube_in_process.text.cel_type import DYN, FREE, UNKNOWN, WILD, CelType, fits, holds
 
 _OPERATORS = """
 _+_(int, int) int; _+_(uint, uint) uint; _+_(double, double) double; _+_(string, string) string
@@ -223,7 +223,7 @@ def _matches(pattern: CelType, given: CelType, bound: dict[str, CelType]) -> boo
         if before is None or holds(before, FREE) or given is DYN or given is UNKNOWN:
             bound[pattern.name] = given if given is not FREE or before is None else before
         return before is None or fits(given, before)
-    if "dyn" in (given.name, pattern.name):
+    if given.name in WILD or pattern.name in WILD:
         return True
     if given.name != pattern.name or len(given.items) != len(pattern.items):
         return given.name == "null" and fits(given, pattern)

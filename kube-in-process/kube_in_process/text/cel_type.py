@@ -24,6 +24,9 @@ class CelType:
 
 
 DYN, BOOL, INT, DOUBLE = CelType("dyn"), CelType("bool"), CelType("int"), CelType("double")
+ANY = CelType("any")
+"""What may be of several types, like ``dyn``."""
+WILD = ("any", "dyn")
 STRING, NULL, TYPE = CelType("string"), CelType("null"), CelType("type")
 UNKNOWN = CelType("dyn", fields=None, most=UNBOUNDED - 1)
 """What this checker does not know: any use of it passes."""
@@ -38,7 +41,7 @@ def holds(kind: CelType, part: CelType) -> bool:
 
 def fits(one: CelType, other: CelType) -> bool:
     """Whether a value of the one type can be used as the other, or may turn out to be one."""
-    if "dyn" in (one.name, other.name):
+    if one.name in WILD or other.name in WILD:
         return True
     if "null" in (one.name, other.name):
         rest = other if one.name == "null" else one
@@ -48,3 +51,13 @@ def fits(one: CelType, other: CelType) -> bool:
 
 
 _NULLABLE = ("null", "timestamp", "duration")
+
+
+_RUNTIME_NAMES = {"null": "null_type", "any": "google.protobuf.Any"}
+
+
+def runtime_name(kind: CelType) -> str:
+    """The name of a type where an error is about the value of a whole expression."""
+    inner = ", ".join(map(runtime_name, kind.items))
+    name = _RUNTIME_NAMES.get(kind.name, kind.name)
+    return f"{name}({inner})" if inner else name

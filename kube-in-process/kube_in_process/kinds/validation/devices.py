@@ -20,12 +20,12 @@ from kube_in_process.kinds.validation.device_names import (
     pool_name,
     qualified_name,
 )
+from kube_in_process.kinds.validation.device_selectors import selector_problem
 from kube_in_process.kinds.validation.node_selectors import node_selector
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.raw_json import same
 from kube_in_process.text import names
-from kube_in_process.text.cel_check import syntax_error
 
 _DEVICES_LIMIT = 128
 _VALUE_LIMIT = 64
@@ -45,7 +45,7 @@ def selectors(given: list[Object], path: str) -> list[FieldError]:
             wrong.append(errors.required(below))
             continue
         expression = selector["cel"].get("expression", "")
-        if problem := syntax_error(expression):
+        if problem := selector_problem(expression):
             wrong.append(errors.invalid_value(f"{below}.expression", expression, problem))
     return wrong
 

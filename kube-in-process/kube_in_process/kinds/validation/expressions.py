@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 from kube_in_process.errors import FieldError, invalid_value, required
 from kube_in_process.kinds.emulation import refusal
 from kube_in_process.objects import Object
-from kube_in_process.text.cel import compiled, served_functions
-from kube_in_process.text.cel_checker import Checker
+from kube_in_process.text.cel import served_functions
+from kube_in_process.text.cel_checker import examined
 from kube_in_process.text.cel_source import unserved
-from kube_in_process.text.cel_tree import NotUnderstood, tree_of
-from kube_in_process.text.cel_type import BOOL, DYN, INT, STRING, UNKNOWN, CelType, holds
+from kube_in_process.text.cel_type import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    UNKNOWN,
+    CelType,
+    holds,
+    runtime_name,
+)
 
 _TEXTS = CelType("list", (STRING,))
 _TEXT_MAP = CelType("map", (STRING, STRING))
@@ -111,12 +119,12 @@ def expression_errors(
     if not source:
         yield required(path, "" if "matchConditions" in path else "expression is not specified")
         return
-    problem, kind = _examined(source, scope)
-    if problem:
-        yield invalid_value(path, source, f"compilation failed: {problem}")
+    expression = examined(source, scope.names, scope.objects)
+    if expression.problem:
+        yield invalid_value(path, source, f"compilation failed: {expression.problem}")
         return
-    given = {"null": "null_type"}.get(str(kind), str(kind))
-    if wanted and given not in (wanted, "type") and not holds(kind, UNKNOWN):
+    given = runtime_name(expression.kind)
+    if wanted and given not in (wanted, "type") and not holds(expression.kind, UNKNOWN):
         yield invalid_value(path, source, f"must evaluate to {wanted} but got {given}")
         return
     unknown = unserved(source, served_functions() | _OF_AUTHORIZERS)
@@ -126,20 +134,5 @@ def expression_errors(
 
 def type_of(source: str, scope: Scope) -> CelType:
     """The type of an expression; ``dyn`` if it is wrong."""
-    problem, kind = _examined(source.strip(), scope)
-    return DYN if problem else kind
-
-
-def _examined(source: str, scope: Scope) -> tuple[str, CelType]:
-    """The error text of an expression, and its type. What is not known passes."""
-    try:
-        compiled(source)
-    except ValueError as error:
-        return str(error), UNKNOWN
-    try:
-        tree = tree_of(source)
-    except NotUnderstood:
-        return "", UNKNOWN
-    checker = Checker(source, scope.objects)
-    kind = checker.check(tree, scope.names)
-    return checker.error_text(), kind
+    expression = examined(source.strip(), scope.names, scope.objects)
+    return DYN if expression.problem else expression.kind
