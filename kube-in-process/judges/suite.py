@@ -59,7 +59,11 @@ class ClientSuite:
                 cwd=self.folder,
                 env={**os.environ, "HOME": name, "KUBECONFIG": str(config)},
             )
-            await tests.wait()
+            try:
+                await tests.wait()
+            finally:
+                if tests.returncode is None:
+                    tests.kill()
             return await asyncio.to_thread(outcomes_of, report)
 
 
