@@ -20,6 +20,7 @@ from claimctl.controller.caches.informers import (
     claims_of_pod,
     claims_of_replica_set,
     reserved_key,
+    without_policy,
     workload_key,
 )
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
@@ -31,8 +32,9 @@ from claimctl.controller.observations.observations import (
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
-from claimctl.reservation.annotation import is_orphan
+from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
+from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -47,8 +49,7 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
-    POD_GROUP_ANNOTATION,
-    RESERVE_ANNOTATION,
+    STICKY_ANNOTATION,
     ClaimReservation,
     DowngradePlan,
 )
@@ -60,7 +61,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload, template_of
+from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -94,8 +95,8 @@ class Triggers:
         self._queues = queues
         self._leading = False
         self._unreadable = UnreadableObjects(caches)
-        observations.ghosts.is_node = self._is_node
-        observations.ghosts.drivers_on = caches.drivers_on
+        observations.ghosts.signs.is_node = self._is_node
+        observations.ghosts.signs.drivers_on = caches.drivers_on
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)
@@ -246,8 +247,14 @@ class Triggers:
         self._enqueue(keys, urgent=ended or leaves)
         if _arrives(change):
             self._add(keys, self._queues.soon)
+            # the pod waits for the claim that claimctl is to make
+            self._add(
+                (key for key in keys if self._caches.sticky_pods_of(key)), self._queues.urgent
+            )
         if change.old is None and change.new is not None:
             self._note_owners(change.new)
+            for workload in without_policy(change.new):
+                self._queues.workloads(workload)
         if change.new is None:
             # no pod uses these claims any more, so that a release may begin
             unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
@@ -361,6 +368,7 @@ class Triggers:
         key = WorkloadKey(*kind, change.namespace, change.name)
         self._seen.workload_changed(key)
         if _essence(change.old) == _essence(change.new):
+            self._enqueue(self._ordinals_changed(key, change))
             return
         before, after = (it.metadata if it else ObjectMeta() for it in (change.old, change.new))
         if _annotated(before) != _annotated(after):
@@ -372,6 +380,18 @@ class Triggers:
         keys = [reserved_key(reservation) for reservation in self._caches.reservations_for(key)]
         self._enqueue(keys, urgent=ended)
 
+    def _ordinals_changed(self, key: WorkloadKey, change: Change[Workload]) -> list[ClaimKey]:
+        """The sticky claims of ordinals that the workload wants no more, or wants again."""
+        old, new = change.old, change.new
+        if old is None or new is None or not asked_entries(template_of(new)):
+            return []
+        return [
+            reserved_key(reservation)
+            for reservation in self._caches.reservations_for(key)
+            if (sticky := reservation.spec.sticky) is not None
+            and ordinal_wish(old, sticky.ordinal) is not ordinal_wish(new, sticky.ordinal)
+        ]
+
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
         """Add a workload that is or was annotated, that owns a reservation, or that is named by one
         that an earlier workload has left behind."""
@@ -380,13 +400,15 @@ class Triggers:
         owned = any(
             is_orphan(reservation)
             or (
-                (owner := reservation.metadata.controller()) is not None
+                reservation.spec.sticky is None
+                and (owner := reservation.metadata.controller()) is not None
                 and owner.uid == workload.metadata.uid
             )
             for reservation in self._caches.reservations_for(key)
         )
-        injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
-        if owned or injects or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
+        asked = map(workload.metadata.annotation, OF_WORKLOADS)
+        in_template = template_of(workload).metadata.annotation(STICKY_ANNOTATION)
+        if owned or in_template is not None or any(value is not None for value in asked):
             self._queues.workloads(key)
 
     def _enqueue_annotated_below(self, namespace: str) -> None:

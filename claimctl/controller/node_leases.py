@@ -18,17 +18,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import inf
 
-import structlog
-
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.resources import LEASES, NODES, RESOURCESLICES
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """The time between two reads of a node that shows signs of life."""
@@ -84,7 +83,7 @@ class NodeLeases:
             while True:
                 await news.wait()
                 news.clear()
-                while nodes := self._seen.ghosts.nodes_to_watch():
+                while nodes := self._seen.ghosts.signs.nodes_to_watch():
                     # a new ghost may be on another node: the first look shows the rhythm before it
                     pause = await self._round(nodes)
                     with suppress(TimeoutError):
@@ -216,10 +215,10 @@ class NodeLeases:
         silent = self._is_silent(name)
         turned = silent is not (name in self._silent)
         (self._silent.add if silent else self._silent.discard)(name)
-        changed = set(self._seen.ghosts.judge_signs(name) if is_new else ())
+        changed = set(self._seen.ghosts.signs.judge(name) if is_new else ())
         if is_new:
             self._lacking.discard(name)
-            if self._seen.ghosts.wait_for_drivers(name):
+            if self._seen.ghosts.signs.wait_for_drivers(name):
                 self._lacking.add(name)
         if turned or moved:
             changed.update(self._seen.ghosts.claims_on(name))

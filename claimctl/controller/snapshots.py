@@ -15,7 +15,7 @@ from claimctl.controller.caches.informers import (
     reserved_key,
     workload_key,
 )
-from claimctl.controller.keys import ClaimKey, GroupKey
+from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
@@ -24,6 +24,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
+from claimctl.reservation.facts.ordinals import for_ordinal, owner_ref
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
@@ -46,6 +47,7 @@ from claimctl.reservation.facts.workloads import (
     with_group_of_pods,
 )
 from claimctl.reservation.kinds.rules import Rule
+from claimctl.reservation.sticky import asked_for, entry_of, with_present_settings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import HasMetadata, reaches
 from claimctl.wire.podgroups import PodGroup
@@ -178,6 +180,7 @@ class Snapshots:
             binding_conditions=conditions or any(caches.slices.unread()),
             groups=tuple(self._groups(key, claim, held, pending)),
             unreadable=self._unreadable.about(key, claim) if caches.unread() else (),
+            to_create=self._to_create(key),
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
@@ -208,7 +211,8 @@ class Snapshots:
         plural = kind.rule.plural if kind is not None else ""
         held = Held(
             reservation,
-            with_group_of_pods(self._workload(reservation, findings), pods),
+            with_group_of_pods(self._state(reservation, findings), pods),
+            wanted=self._wanted(reservation),
             api_version=served.api_version if served is not None else "",
             served_as=served.plural if served is not None else plural,
             idle_age=memories.recorded.idle_age(reservation),
@@ -232,6 +236,34 @@ class Snapshots:
         text = describe_authority(authority, RESERVE_ANNOTATION)
         goes = authority.standing is AnnotationStanding.ABOVE
         return f"{text}; this hold goes when that one stands in the list" if goes else text
+
+    def _wanted(self, reservation: ClaimReservation) -> ClaimReservation | None:
+        """The reservation of a sticky claim with the present settings of its workload."""
+        workload = self._know.caches.workload(workload_key(reservation))
+        if reservation.spec.sticky is None or workload is None:
+            return None
+        return with_present_settings(reservation, workload)
+
+    def _to_create(self, key: ClaimKey) -> ClaimReservation | None:
+        """The reservation of a sticky claim that a pod names, and that has none yet."""
+        caches = self._know.caches
+        entry = entry_of(key.name, caches.sticky_pods_of(key))
+        if entry is None:
+            return None
+        ref = owner_ref(entry.owner)
+        workload = caches.workload(WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name))
+        return asked_for(key.namespace, entry, caches.reservations_of(key), workload)
+
+    def _state(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
+        """The state of the reservation's workload, as far as it concerns the claim."""
+        state, key = self._workload(reservation, findings), workload_key(reservation)
+        if reservation.spec.sticky is None:
+            return state
+        workload = findings.workloads.get(key) if key in findings.workloads else None
+        if workload is None and state.exists:
+            workload = self._know.caches.workload(key)
+        known = None if isinstance(workload, Unreadable) else workload
+        return for_ordinal(state, known, reservation.spec)
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name

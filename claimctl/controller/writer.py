@@ -14,10 +14,14 @@ from claimctl.kube.claim_lists import change_list, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.facts.decision import (
+    ChangeReservation,
     ClearReleaseRequest,
     CreateClaim,
+    CreateReservation,
     DeleteClaim,
+    DeleteReservation,
     RemoveClaimFinalizer,
+    ReservationWrite,
     SetFinalizer,
     Write,
     WriteList,
@@ -65,6 +69,8 @@ class Writer:
             TemplateMissing: the template of the claim does not exist.
             KubeError: the request failed in another way.
         """
+        if isinstance(write, ReservationWrite):
+            return await self._apply_to_reservation(write)
         claim = snapshot.claim
         match write:
             case WriteList():
@@ -89,16 +95,28 @@ class Writer:
                 assert claim.metadata.resource_version == write.resource_version
                 await self._client.delete_as_read(RESOURCECLAIMS, claim.metadata)
                 return None
+
+    async def _apply_to_reservation(self, write: ReservationWrite) -> ObjectMeta | None:
+        match write:
             case WriteStatus():
                 body = status_patch(write.reservation.status, write.status)
                 return await self._patch_reservation(write.reservation, body, "status")
             case SetFinalizer():
                 meta = write.reservation.metadata
-                body = finalizers_patch(meta, FINALIZER, present=write.present)
+                body = finalizers_patch(meta, present=write.present)
                 return await self._patch_reservation(write.reservation, body)
             case ClearReleaseRequest():
                 body = {"metadata": {"annotations": {write.annotation: None}}}
                 return await self._patch_reservation(write.reservation, body)
+            case CreateReservation():
+                body, meta = reservation_body(write.reservation), write.reservation.metadata
+                return (await self._client.create(_RESERVATIONS, body, meta.namespace)).metadata
+            case ChangeReservation():
+                body = settings_patch(write.reservation, write.wanted)
+                return await self._patch_reservation(write.reservation, body)
+            case DeleteReservation():
+                await self._client.delete_as_read(CLAIMRESERVATIONS, write.reservation.metadata)
+                return None
 
     async def _create(self, write: CreateClaim) -> ObjectMeta:
         reservation = write.reservation
@@ -128,9 +146,22 @@ def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> di
     return {"status": merge_diff(status_body(old), status_body(new))}
 
 
-def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:
-    others = [known for known in meta.finalizers if known != finalizer]
-    return {"metadata": {"finalizers": [*others, finalizer] if present else others}}
+def reservation_body(reservation: ClaimReservation) -> dict[str, Any]:
+    """A ClaimReservation to create."""
+    return {"metadata": to_plain(reservation.metadata), "spec": to_plain(reservation.spec)}
+
+
+def settings_patch(old: ClaimReservation, new: ClaimReservation) -> dict[str, Any]:
+    """The change of a sticky claim's reservation: settings, and whether its workload owns it."""
+    patch: dict[str, Any] = {"spec": merge_diff(to_plain(old.spec), to_plain(new.spec))}
+    if (owners := new.metadata.owner_references) != old.metadata.owner_references:
+        patch["metadata"] = {"ownerReferences": [to_plain(owner) for owner in owners]}
+    return patch
+
+
+def finalizers_patch(meta: ObjectMeta, *, present: bool) -> dict[str, Any]:
+    others = [known for known in meta.finalizers if known != FINALIZER]
+    return {"metadata": {"finalizers": [*others, FINALIZER] if present else others}}
 
 
 def claim_body(

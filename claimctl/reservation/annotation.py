@@ -27,6 +27,7 @@ from claimctl.wire.reservations import (
     MANAGED_LABEL,
     POD_GROUP_ANNOTATION,
     RESERVE_ANNOTATION,
+    STICKY_ANNOTATION,
     ClaimReservation,
     ClaimReservationSpec,
     WorkloadRef,
@@ -35,10 +36,15 @@ from claimctl.wire.workloads import Workload, template_of
 
 RETENTION_ANNOTATION = "claimctl.io/retention-policy"
 IDLE_TIMEOUT_ANNOTATION = "claimctl.io/idle-timeout-seconds"
+WHEN_SCALED_ANNOTATION = "claimctl.io/when-scaled"
+"""What happens to the sticky claims of ordinals that are scaled away: Retain or Delete."""
+WHEN_DELETED_ANNOTATION = "claimctl.io/when-deleted"
+"""What happens to the sticky claims of a workload that is deleted: Delete or Retain."""
 _PREFIX = "claimctl.io/"
 OF_WORKLOADS = (
     *(RESERVE_ANNOTATION, RETENTION_ANNOTATION, IDLE_TIMEOUT_ANNOTATION),
-    POD_GROUP_ANNOTATION,
+    *(WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION),
+    *(POD_GROUP_ANNOTATION, STICKY_ANNOTATION),
 )
 """The annotations that people write on workloads."""
 MOST_CLAIMS = 256
@@ -93,14 +99,15 @@ class Annotated:
         return self.workload.metadata
 
     def owned(self) -> dict[str, ClaimReservation]:
-        """The reservations that the workload owns, by claim."""
+        """The reservations that the workload owns, by claim; not those of sticky claims, which come
+        and go with its ordinals."""
         owners = [
             (reservation, reservation.metadata.controller()) for reservation in self.reservations
         ]
         return {
             reservation.spec.resource_claim_name: reservation
             for reservation, owner in owners
-            if owner is not None and owner.uid == self.meta.uid
+            if owner is not None and owner.uid == self.meta.uid and not reservation.spec.sticky
         }
 
     def explicit(self) -> frozenset[str]:
@@ -224,7 +231,9 @@ def is_orphan(reservation: ClaimReservation) -> bool:
     workload that is deleted with cascade=orphan (what batch/v1 does by default) leaves it behind.
     """
     meta, spec = reservation.metadata, reservation.spec
-    if meta.owner_references or (meta.labels or {}).get(MANAGED_LABEL) != "claimctl":
+    if spec.sticky or meta.owner_references:
+        return False
+    if (meta.labels or {}).get(MANAGED_LABEL) != "claimctl":
         return False
     stem, _, digest = meta.name.rpartition("-")
     form = hashed_name(f"{spec.workload_ref.name}-{spec.resource_claim_name}")
@@ -307,17 +316,32 @@ def _matches_nothing(template: PodTemplateSpec) -> Problem:
             whose, it = ("the PodGroup, or each pod,", "it")
         note += (
             f", and with resourceClaimTemplateName {whose} has a claim of its own, which goes "
-            f"with {it}; name one claim for all pods instead"
+            f"with {it}; name one claim for all pods instead, or write {STICKY_ANNOTATION} into "
+            "the pod template"
         )
     return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
 
 
 def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
     """The settings by the other annotations, and a problem for each invalid annotation."""
-    spec, problems = ClaimReservationSpec(workload_ref=annotated.ref), []
+    spec = ClaimReservationSpec(workload_ref=annotated.ref)
     if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
         return spec, ()
-    policy = annotated.meta.annotation(RETENTION_ANNOTATION)
+    return settings_of(annotated.meta, spec)
+
+
+def settings_of(
+    meta: ObjectMeta, spec: ClaimReservationSpec
+) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
+    """The spec with the settings by the workload's annotations, the defaults where there is none;
+    and a problem for each invalid annotation."""
+    default, problems = ClaimReservationSpec(), []
+    spec = msgspec.structs.replace(
+        spec,
+        retention_policy=default.retention_policy,
+        idle_timeout_seconds=default.idle_timeout_seconds,
+    )
+    policy = meta.annotation(RETENTION_ANNOTATION)
     if policy == RetentionPolicy.MANUAL:
         # the reservation is owned by the workload, so that it could not outlive it
         note = f'{RETENTION_ANNOTATION}: "Manual" is not possible by annotation, because the '
@@ -328,7 +352,7 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
         problems.append(_problem(RETENTION_ANNOTATION, policy, "WhileRunning or Persistent"))
     elif policy is not None:
         spec = msgspec.structs.replace(spec, retention_policy=policy)
-    timeout = annotated.meta.annotation(IDLE_TIMEOUT_ANNOTATION)
+    timeout = meta.annotation(IDLE_TIMEOUT_ANNOTATION)
     digits = timeout is not None and re.fullmatch(r"[0-9]{1,10}", timeout) is not None
     if timeout is not None and (not digits or int(timeout) > _MAX_TIMEOUT):
         problems.append(_problem(IDLE_TIMEOUT_ANNOTATION, timeout, "a whole number of seconds"))

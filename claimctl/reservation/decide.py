@@ -12,8 +12,10 @@ from math import inf
 from claimctl.reservation.assessment.assess import Assessment, Phase, assess, outdated_workloads
 from claimctl.reservation.assessment.retention import Action, has_begun
 from claimctl.reservation.facts.decision import (
+    ChangeReservation,
     ClearReleaseRequest,
     ConfirmPods,
+    CreateReservation,
     Decision,
     ListLivePods,
     ReadClaim,
@@ -39,7 +41,7 @@ from claimctl.reservation.status.sharing import look_again
 from claimctl.reservation.users.blockers import closed_age, longest_binding_left
 from claimctl.reservation.users.withdrawal import leave_to_group
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
+from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION, ClaimReservation
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
@@ -63,8 +65,13 @@ def decide(snapshot: Snapshot) -> Decision:
         meta = held.reservation.metadata
         if not meta.deleting and FINALIZER not in meta.finalizers:
             return Decision(write=SetFinalizer(held.reservation, present=True))
+        wanted = held.wanted
+        if wanted is not None and not meta.deleting and differs(held.reservation, wanted):
+            return Decision(write=ChangeReservation(held.reservation, wanted))
         if held.requests_met:
             return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
+    if snapshot.to_create is not None and snapshot.rules.makes_reservations:
+        return Decision(write=CreateReservation(snapshot.to_create))
     # 3. Ask for live reads of workloads for which the caches may be outdated.
     if needs := tuple(outdated_workloads(snapshot)):
         return Decision(needs=needs)
@@ -77,7 +84,7 @@ def decide(snapshot: Snapshot) -> Decision:
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     match facts.phase:
         case Phase.ABSENT:
-            lifecycle.make(facts, decision)
+            lifecycle.handle_absent(facts, decision)
         case Phase.UNALLOCATED:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
@@ -129,10 +136,16 @@ def decide(snapshot: Snapshot) -> Decision:
     decide_statuses(facts, decision)
     # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
     if facts.phase is Phase.UNALLOCATED and not decision.decided:
-        decision.write = lifecycle.tidy(facts)
+        lifecycle.tidy(facts, decision)
     if not decision.decided and any(h.reservation.metadata.deleting for h in snapshot.reservations):
         lifecycle.remove_reservation_finalizers(facts, decision)
     return decision
+
+
+def differs(reservation: ClaimReservation, wanted: ClaimReservation) -> bool:
+    """Whether the settings or the owner of a sticky claim's reservation have to change."""
+    owners = reservation.metadata.owner_references, wanted.metadata.owner_references
+    return reservation.spec != wanted.spec or owners[0] != owners[1]
 
 
 def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[ReadClaim, ...]:
@@ -170,12 +183,7 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         # also if the list is in order now: nothing else tells that the fight is over
         decision.waits.append(FIGHT_REST)
     elif (plan.reserved_for or plan.clears) and plan.reserved_for != present:
-        late = snapshot.late is not None
-        leaves = late and not set(snapshot.no_pods) <= set(plan.reserved_for)
-        left = longest_binding_left(snapshot) if leaves else 0.0
-        if not late and snapshot.consumers.pending:
-            left = scheduler_busy_left(snapshot)
-        if left > 0:
+        if (left := _pause_before(snapshot, plan.reserved_for)) > 0:
             decision.waits.append(left)
             return
         if _leaves_pods_alone(snapshot, plan.reserved_for):
@@ -188,6 +196,15 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         if snapshot.evidence.last_attempt or not adds_only_tombstones(present, plan.reserved_for):
             present = ()
         decision.write = WriteList(version, plan.reserved_for, present=present)
+
+
+def _pause_before(snapshot: Snapshot, after: tuple[Reference, ...]) -> float:
+    """Seconds for which the list stays as it is: a late hold leaves when no pod may be bound beside
+    it any more, and any other list is left to a scheduler that is writing pods into it."""
+    if snapshot.late is not None:
+        leaves = not set(snapshot.no_pods) <= set(after)
+        return longest_binding_left(snapshot) if leaves else 0.0
+    return scheduler_busy_left(snapshot) if snapshot.consumers.pending else 0.0
 
 
 def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, ...]) -> bool:

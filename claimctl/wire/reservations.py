@@ -32,6 +32,12 @@ from claimctl.wire.limits import (
 from claimctl.wire.meta import Condition, ObjectHeader
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
+STICKY_ANNOTATION = "claimctl.io/sticky"
+"""In a pod template: ``*``, or the entries of ``spec.resourceClaims`` whose claims are to be kept
+for each ordinal."""
+STICKY_CLAIMS_ANNOTATION = "claimctl.io/sticky-claims"
+"""On a pod: the entries that the policy ``claimctl-sticky-claims`` has rewritten, each with the
+template of its claim, like ``tpus=tpu-slice``."""
 RELEASE_ANNOTATION = "claimctl.io/release"
 """On a ClaimReservation: the UID of the claim that ``claimctl release`` asks to release."""
 REALLOCATE_ANNOTATION = "claimctl.io/reallocate"
@@ -79,6 +85,24 @@ class WorkloadRef(Wire, frozen=True, kw_only=True):
     """The name of the workload."""
 
 
+RETAIN, DELETE = "Retain", "Delete"
+"""What happens to a sticky claim when its ordinal is not wanted any more."""
+AfterUse = Annotated[str, limit(enum=[RETAIN, DELETE])]
+
+
+class StickyClaim(Wire, frozen=True, kw_only=True):
+    """Which ordinal the claim belongs to, and what happens when that is not wanted any more."""
+
+    ordinal: Count
+    """The ordinal of the StatefulSet's pod, or the completion index of the Job's."""
+    when_scaled: AfterUse = RETAIN
+    """When the workload is scaled below the ordinal. Retain: as for an idle workload, by
+    retentionPolicy and idleTimeoutSeconds. Delete: the claim is released and deleted."""
+    when_deleted: AfterUse = DELETE
+    """When the workload is deleted. Delete: the claim is released and deleted. Retain: as for an
+    idle workload, and a new workload of that name goes on with the claim."""
+
+
 class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     """The desired reservation. All names refer to the namespace of the ClaimReservation."""
 
@@ -124,6 +148,10 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     reallocation_policy: Annotated[str, limit(enum=["AfterTimeout", "Never"])] = "AfterTimeout"
     """Whether claimctl gives up a claim whose devices its pods cannot reach. AfterTimeout: after
     reallocateTimeoutSeconds. Never: only 'claimctl release' frees it."""
+
+    sticky: StickyClaim | None = None
+    """For the claim of one ordinal of the workload, as claimctl.io/sticky in a pod template asks
+    for: which ordinal. The claim is created when a pod names it. Absent: a claim of all pods."""
 
     @property
     def reallocate_after_seconds(self) -> int | None:

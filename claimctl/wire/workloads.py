@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from functools import lru_cache
+from typing import TypeVar
+
 import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
@@ -24,19 +28,38 @@ class ReplicaSet(ObjectHeader, frozen=True, kw_only=True):
     spec: ScalableSpec = ScalableSpec()
 
 
+class StatefulSetOrdinals(Wire, frozen=True, kw_only=True):
+    start: int = 0
+
+
+class StatefulSetSpec(ScalableSpec, frozen=True, kw_only=True):
+    ordinals: StatefulSetOrdinals | None = None
+
+    @property
+    def wanted_ordinals(self) -> range:
+        """The ordinals of the pods that the StatefulSet wants."""
+        start = self.ordinals.start if self.ordinals is not None else 0
+        return range(start, start + (1 if self.replicas is None else self.replicas))
+
+
 class StatefulSet(ObjectHeader, frozen=True, kw_only=True):
-    spec: ScalableSpec = ScalableSpec()
+    spec: StatefulSetSpec = StatefulSetSpec()
 
 
 class JobSpec(Wire, frozen=True, kw_only=True):
     parallelism: int | None = None
     completions: int | None = None
+    completion_mode: str = ""
     suspend: bool = False
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class JobStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
+    completed_indexes: str = ""
+    """The completion indexes that have succeeded, like ``1,3-5,7``."""
+    failed_indexes: str | None = None
+    """Those that have failed for good (with ``backoffLimitPerIndex``)."""
 
 
 class Job(ObjectHeader, frozen=True, kw_only=True):
@@ -56,11 +79,68 @@ class CustomWorkload(ObjectHeader, frozen=True, kw_only=True):
 
 
 Workload = Deployment | StatefulSet | Job | CustomWorkload
+W = TypeVar("W", bound=Deployment | StatefulSet | Job | ReplicaSet)
 
 
 WAIT_FOR_THEIR_PODS = frozenset({("apps", "StatefulSet")})
 """API group and kind of the workloads that make a pod only when the one before it is gone: the two
 have the same name."""
+
+
+ORDINAL_WORDS = {("apps", "StatefulSet"): "sts", ("batch", "Job"): "job"}
+"""API group and kind of the workloads whose pods may have ordinals, each with its part of the name
+of an ordinal's claim."""
+
+
+class OrdinalWish(StrEnum):
+    """Whether a workload wants a pod of an ordinal."""
+
+    YES = "Yes"
+    NOT_NOW = "NotNow"
+    """The workload is scaled below the ordinal."""
+    NEVER = "Never"
+    """The index of a Job has succeeded, or has failed for good."""
+
+
+def has_ordinals(workload: Workload) -> bool:
+    """Whether each pod of the workload has an ordinal."""
+    if isinstance(workload, Job):
+        return workload.spec.completion_mode == "Indexed"
+    return isinstance(workload, StatefulSet)
+
+
+def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
+    """Whether the workload wants a pod of the ordinal, now or later."""
+    wants, fewer = True, False
+    if isinstance(workload, StatefulSet):
+        fewer = ordinal not in workload.spec.wanted_ordinals
+    elif isinstance(workload, Job):
+        status, completions = workload.status, workload.spec.completions
+        ended = (status.completed_indexes, status.failed_indexes or "")
+        wants = not any(ordinal in part for text in ended for part in _ranges(text))
+        fewer = completions is not None and ordinal >= completions
+    if not wants:
+        return OrdinalWish.NEVER
+    return OrdinalWish.NOT_NOW if fewer else OrdinalWish.YES
+
+
+@lru_cache(maxsize=1_000)
+def _ranges(indexes: str) -> tuple[range, ...]:
+    """The indexes in a Job's status, like ``1,3-5,7``."""
+    ranges = []
+    for part in filter(None, indexes.split(",")):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            ranges.append(range(int(first), int(last or first) + 1))
+    return tuple(ranges)
+
+
+def without_indexes(workload: W) -> W:
+    """The workload without the indexes that have ended: a large Job has others with every pod."""
+    if isinstance(workload, Job):
+        status = JobStatus(conditions=workload.status.conditions)
+        return msgspec.structs.replace(workload, status=status)
+    return workload
 
 
 def has_fixed_template(workload: Workload) -> bool:

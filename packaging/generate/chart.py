@@ -311,6 +311,7 @@ PARTS = (
         {"ValidatingAdmissionPolicyBinding": _binding},
     ),
     ChartPart("pod-deletion.yaml", "pod-deletion", ".Values.podDeletion.enabled"),
+    ChartPart("sticky-claims.yaml", "sticky-claims", ".Values.stickyClaims.enabled"),
     ChartPart("limits.yaml", "limits", ".Values.limits.enabled", {"ConfigMap": _limits}),
     ChartPart("workloads.yaml", "workloads", ".Values.workloads.enabled"),
     ChartPart("rescheduler-avoidance.yaml", "avoidance", ".Values.reschedule.avoidance"),

@@ -91,6 +91,7 @@ class Chart(Values):
     networkPolicy: SwitchValues
     admissionPolicy: AdmissionPolicy
     podDeletion: SwitchValues
+    stickyClaims: SwitchValues
     limits: Limits
     workloads: SwitchValues
     reschedule: Reschedule

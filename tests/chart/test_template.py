@@ -53,6 +53,7 @@ def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
         "networkPolicy.enabled=true",
         "admissionPolicy.enabled=true",
         "podDeletion.enabled=true",
+        "stickyClaims.enabled=true",
         "limits.enabled=true",
         "workloads.enabled=true",
         "reschedule.avoidance=true",
@@ -147,6 +148,12 @@ def test_parts_can_be_left_out(helm: Helm) -> None:
     assert ("ClusterRole", "claimctl-controller") in found
     assert "CustomResourceDefinition" not in [kind for kind, _ in found]
     assert ("ClusterRole", "claimctl-templates") not in found
+
+
+def test_pods_do_not_wait_for_claims_that_the_controller_may_not_make(helm: Helm) -> None:
+    settings = ("--set", "stickyClaims.enabled=true,templates.enabled=false")
+    done = helm.run("template", "claimctl", str(CHART), *settings)
+    assert (done.returncode, "Set templates.enabled=true" in done.stderr) == (1, True)
 
 
 def test_values_reach_the_controller(helm: Helm) -> None:

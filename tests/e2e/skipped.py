@@ -120,6 +120,16 @@ SKIPPED = (
         before=(1, 36),
     ),
     Skipped(
+        "MutatingAdmissionPolicies are off by default",
+        (
+            "test_a_stateful_set_waits_for_the_claims_of_its_ordinals",
+            "test_a_new_pod_of_an_index_names_the_same_claim",
+            "test_pods_without_an_ordinal_or_a_wish_get_generated_claims",
+            "test_a_name_that_is_too_long_is_refused_where_its_owner_tells_it",
+        ),
+        before=(1, 36),
+    ),
+    Skipped(
         "the scheduler takes minutes to list 256 pods, one by one, and more if it has to share",
         ("test_two_holds_leave_256_pods_their_places",),
     ),

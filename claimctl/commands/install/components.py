@@ -35,6 +35,7 @@ FOLDERS = {
     "network-policy": "deploy/components/network-policy",
     "admission-policy": "deploy/components/admission-policy",
     "pod-deletion": "deploy/components/pod-deletion",
+    "sticky-claims": "deploy/components/sticky-claims",
     "limits": "deploy/components/limits",
     "workloads": "deploy/components/workloads",
     "avoidance": "deploy/rescheduler/avoidance",

@@ -26,8 +26,8 @@ ComponentOption = Annotated[
     named(
         "--component NAME",
         "Part of the installation; may be repeated: crds, rbac, controller, base (these three), "
-        "monitoring, network-policy, admission-policy, pod-deletion, limits, workloads or "
-        "avoidance.",
+        "monitoring, network-policy, admission-policy, pod-deletion, sticky-claims, limits, "
+        "workloads or avoidance.",
         "base",
     ),
 ]

@@ -20,6 +20,7 @@ from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.devices import PoolKey, drivers_on, pools_of
+from claimctl.reservation.facts.ordinals import owner_ref, sticky_entries, waits_for_policy
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -72,6 +73,8 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BY_NODE = "node"
+STICKY = "sticky claims"
+NOT_STICKY = "sticky claims that no policy has given"
 ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
 DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
@@ -148,7 +151,7 @@ class Caches:
             keep=lambda pod: slim_pod(
                 pod, self.pods.get(pod.metadata.name, pod.metadata.namespace)
             ),
-            indexes={BY_CLAIM: claims_of_pod},
+            indexes={BY_CLAIM: claims_of_pod, STICKY: _sticky_claims, NOT_STICKY: without_policy},
         )
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
@@ -211,6 +214,14 @@ class Caches:
     def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
         return self.pods.by_index(BY_CLAIM, key)
 
+    def sticky_pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
+        """The pods of which it is the sticky claim."""
+        return self.pods.by_index(STICKY, key)
+
+    def pods_without_policy(self, key: WorkloadKey) -> tuple[Pod, ...]:
+        """The workload's pods that ask for sticky claims and have generated ones."""
+        return self.pods.by_index(NOT_STICKY, key)
+
     def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
         """The claim's reservations, the oldest first."""
         reservations = self.reservations.by_index(BY_CLAIM, key)
@@ -247,8 +258,9 @@ class Caches:
         return informer.unreadable_for(key.name, key.namespace) if informer is not None else None
 
     def concerns(self, key: ClaimKey) -> bool:
-        """Whether claimctl has to look at the claim: it has a reservation, or lists a workload."""
-        if self.reservations_of(key):
+        """Whether claimctl has to look at the claim: it has a reservation, is the sticky claim of a
+        pod, or lists a workload."""
+        if self.reservations_of(key) or self.sticky_pods_of(key):
             return True
         claim = self.claims.get(key.name, key.namespace)
         return claim is not None and _has_holder(claim)
@@ -285,6 +297,8 @@ class Caches:
         keys |= {
             ClaimKey(*claim.metadata.key) for claim in self.claims.items() if _has_holder(claim)
         }
+        for pod in self.pods.items():
+            keys |= set(_sticky_claims(pod))
         yield from sorted(keys)
 
 
@@ -310,6 +324,22 @@ def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
 def claims_of_pod(pod: Pod) -> tuple[ClaimKey, ...]:
     """The claims that the pod uses."""
     return _within((pod.metadata.namespace, claim_names(pod)))
+
+
+def _sticky_claims(pod: Pod) -> Iterable[ClaimKey]:
+    """The sticky claims that the pod names."""
+    if not pod.metadata.annotations:
+        return ()
+    return [ClaimKey(pod.metadata.namespace, entry.claim) for entry in sticky_entries(pod)]
+
+
+def without_policy(pod: Pod) -> tuple[WorkloadKey, ...]:
+    """The workload of a pod that asks for sticky claims and has generated ones."""
+    owner = pod.metadata.controller()
+    if owner is None or not pod.metadata.annotations or not waits_for_policy(pod):
+        return ()
+    ref = owner_ref(owner)
+    return (WorkloadKey(ref.api_group, ref.kind, pod.metadata.namespace, ref.name),)
 
 
 def _keys(names: tuple[str, frozenset[str]]) -> tuple[ClaimKey, ...]:

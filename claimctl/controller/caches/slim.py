@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.reservation.facts.workloads import named_claims, own_annotations
 from claimctl.wire.base import EMPTY, decode, encode
 from claimctl.wire.claims import (
@@ -27,11 +28,10 @@ from claimctl.wire.meta import ManagedFieldsEntry, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import MANAGED_LABEL
-from claimctl.wire.workloads import Deployment, Job, ReplicaSet, StatefulSet
+from claimctl.wire.workloads import ReplicaSet, W, without_indexes
 
 H = TypeVar("H", bound=ObjectHeader)
 M = TypeVar("M", bound=ObjectMeta)
-W = TypeVar("W", Deployment, StatefulSet, Job, ReplicaSet)
 
 MOST_BYTES = 32 * 1024
 """The most that is kept of what a user writes into one object, in bytes of JSON: of its metadata
@@ -145,11 +145,14 @@ def _reports(devices: msgspec.Raw) -> msgspec.Raw:
 
 
 def slim_workload(workload: W) -> W:
-    """The workload with the claims and the PodGroup of its pod template."""
-    given = workload.spec.template.spec
+    """The workload with the claims, the PodGroup and claimctl's annotations of its pod template."""
+    template = workload.spec.template
+    given, ours = template.spec, own_annotations(template.metadata) or None
     kept = PodSpec(resource_claims=given.resource_claims, scheduling_group=given.scheduling_group)
-    spec = replace(workload.spec, template=PodTemplateSpec(spec=kept))
-    return replace(workload, metadata=slim_meta(workload.metadata), spec=spec)
+    slim_template = PodTemplateSpec(metadata=ObjectMeta(annotations=ours), spec=kept)
+    spec = replace(workload.spec, template=slim_template)
+    workload = replace(workload, metadata=slim_meta(workload.metadata), spec=spec)
+    return workload if asked_entries(slim_template) else without_indexes(workload)
 
 
 def slim_replica_set(replica_set: ReplicaSet) -> ReplicaSet | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum, auto
 
-import structlog
-
 from claimctl.controller.claim_metrics import ClaimMetrics
-from claimctl.controller.events import announce
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.events import announce, refusal, warn
+from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
 from claimctl.controller.writer import TemplateMissing, Writer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import (
@@ -31,6 +29,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     CreateClaim,
+    CreateReservation,
     Decision,
     Need,
     ReadClaim,
@@ -43,9 +42,10 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
-from claimctl.telemetry.face import Span, Telemetry
+from claimctl.telemetry.face import LateLogger, Span, Telemetry
+from claimctl.wire.reservations import ClaimReservation
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 MAX_ROUNDS = 12
 """The most decisions in one reconcile, each with the answers to the needs of the last."""
@@ -100,7 +100,7 @@ class ClaimReconciler:
         self._first_spans: dict[ClaimKey, object] = {}
         """Of releases that go on: the span of the reconcile that found the claim in release."""
 
-    async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
+    async def reconcile(self, key: ClaimKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
         if self._snapshots.lagging(key):
             return SOON
@@ -117,7 +117,7 @@ class ClaimReconciler:
             return After(WATCHDOG)
         return _requeued("the claim changes too fast")
 
-    async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
+    async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | After:
         """Observe, decide, and read more or write once. Returns the findings for the next round, or
         the outcome of the reconcile."""
         # 1. Observe: note what only this process knows.
@@ -158,6 +158,8 @@ class ClaimReconciler:
                     log.warning("claim cannot be changed", error=str(error))
                     self._know.observations.claims.refused(key)
                     return After(0.0)
+                case Consequence.REPORT_REFUSAL if isinstance(write, CreateReservation):
+                    self._tell_workload(key, write.reservation, error)
                 case Consequence.REPORT_REFUSAL:
                     await self._report_refusal(snapshot, decision, error)
             raise
@@ -185,7 +187,7 @@ class ClaimReconciler:
 
     async def _read_live(
         self, snapshot: Snapshot, needs: tuple[Need | ReadClaim, ...], findings: Findings
-    ) -> Findings | Outcome:
+    ) -> Findings | After:
         answers = await self._know.investigator.answer(snapshot, needs, findings)
         if answers.live is not None and not answers.live.claim_version:
             return _requeued("the pod cache is late")
@@ -233,6 +235,15 @@ class ClaimReconciler:
             gone = write.reservation
             last = decision.statuses.get(gone.metadata.name, gone.status)
             announce(self._events, snapshot, gone, last)
+
+    def _tell_workload(self, key: ClaimKey, refused: ClaimReservation, error: Exception) -> None:
+        """Tell a workload that the API server refuses the reservation of its sticky claim: a quota
+        or a limit. There is no status yet that could say so."""
+        ref = refused.spec.workload_ref
+        of = WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name)
+        workload = self._know.caches.workload(of)
+        if workload is not None and isinstance(error, Forbidden | Invalid):
+            warn(self._events, of, workload, refusal(error), "Reserve")
 
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: Exception

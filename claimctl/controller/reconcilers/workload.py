@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import structlog
-
 from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
-from claimctl.controller.events import version_of, warn
+from claimctl.controller.events import refusal, version_of, warn
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.observations import OwnWrites
+from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
+from claimctl.controller.writer import reservation_body
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation import sticky
 from claimctl.reservation.annotation import (
     Annotated,
     AnnotationPlan,
-    Problem,
     is_orphan,
     must_keep,
     plan,
 )
 from claimctl.reservation.facts.ancestors import AnnotationStanding
-from claimctl.reservation.facts.reasons import Reason
-from claimctl.telemetry.face import Span
+from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
@@ -46,12 +43,8 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import CLAIMRESERVATIONS, read_as
 from claimctl.wire.workloads import CustomWorkload, Workload
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
-LIMITS = re.compile(
-    r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
-)
-"""How the API server words the refusals of the component limits, and of a ResourceQuota."""
 MOST_WRITES = 20
 """The most writes of one workload until others have their turn."""
 NEXT_TURN = After(0.05)
@@ -88,7 +81,7 @@ class WorkloadReconciler:
         self._ancestry = Ancestry(caches, climber.chains)
         self._unreadable = UnreadableObjects(caches)
 
-    async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
+    async def reconcile(self, key: WorkloadKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, **{f"k8s__{key.kind.lower()}__name": key.name})
         if (seconds := await self._climber.read(key)) is not None:
             return After(seconds)
@@ -107,7 +100,7 @@ class WorkloadReconciler:
             return await self._clear_up(key)
         return await self._serve(key, workload)
 
-    async def _serve(self, key: WorkloadKey, workload: Workload) -> Outcome:
+    async def _serve(self, key: WorkloadKey, workload: Workload) -> After:
         """Give the workload the reservations that its annotation asks for, if that counts."""
         await self._ancestry.learn(self._client, workload.metadata)
         uid, by_pods = workload.metadata.uid, None
@@ -124,7 +117,9 @@ class WorkloadReconciler:
         )
         annotated = replace(annotated, kept=self._kept(annotated))
         wanted = plan(annotated)
-        for problem in wanted.problems:
+        without = (pod.metadata.name for pod in self._caches.pods_without_policy(key))
+        about_sticky = sticky.problems(workload, annotated.ref, without)
+        for problem in (*wanted.problems, *about_sticky):
             warn(self._events, key, workload, problem, "Reserve")
         try:
             outcome = await self._carry_out(wanted)
@@ -157,7 +152,7 @@ class WorkloadReconciler:
             and must_keep(annotated, claim, self._caches.reservations_of(key))
         )
 
-    async def _clear_up(self, key: WorkloadKey) -> Outcome:
+    async def _clear_up(self, key: WorkloadKey) -> After:
         """Delete the reservations of a workload that is gone once they hold nothing: after a
         deletion with cascade=orphan, garbage collection does not, and a later workload of that name
         may want none."""
@@ -183,7 +178,7 @@ class WorkloadReconciler:
         busy = allocated or status.release is not None or status.force_deleted_pods
         return not (busy or meta.deleting)
 
-    async def _carry_out(self, wanted: AnnotationPlan) -> Outcome:
+    async def _carry_out(self, wanted: AnnotationPlan) -> After:
         """Make the changes, at most ``MOST_WRITES`` of them, that our own writes have not made."""
         late, writes = False, 0
         for meta, cached, write in self._steps(wanted):
@@ -214,7 +209,7 @@ class WorkloadReconciler:
             AlreadyExists: the name is taken, perhaps for long: the pauses have to grow.
         """
         meta = reservation.metadata
-        body = {"metadata": to_plain(meta), "spec": to_plain(reservation.spec)}
+        body = reservation_body(reservation)
         created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
         self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
         log.info("reservation created", reservation=meta.name)
@@ -241,12 +236,3 @@ class WorkloadReconciler:
             return False
         log.info("reservation deleted", reservation=meta.name)
         return True
-
-
-def refusal(error: Forbidden | Invalid) -> Problem:
-    """What to tell the user whose annotation asks for a write that the API server refuses."""
-    if limit := LIMITS.search(error.message):
-        note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
-        return Problem(Reason.LIMIT_EXCEEDED, note)
-    forbidden = isinstance(error, Forbidden)
-    return Problem(Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION, str(error))

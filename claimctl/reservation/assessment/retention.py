@@ -8,9 +8,10 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_tombstone, uids_written_by
+from claimctl.reservation.facts.references import is_tombstone, uids_written_by
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
+from claimctl.reservation.kinds.shipped import WORKLOAD_RESOURCES
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -130,8 +131,9 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
     # So does a workload with a PodGroup that came and went while no controller ran: its group stays
     # listed, and after the fence only tombstones.
     alone = all(entry.uid in groups or is_tombstone(entry) for entry in snapshot.references)
-    if recorded is None and workload.ended and snapshot.allocated and alone:
-        return present.release(Reason.WORKLOAD_ENDED)
+    ended = Reason.WORKLOAD_ENDED if workload.ended else _claim_over(snapshot, held)
+    if recorded is None and ended is not None and snapshot.allocated and alone:
+        return present.release(ended)
     if reference is None:
         return present
     # 5. May the reservation begin to hold the claim?
@@ -142,6 +144,8 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
         elif not workload.names_claim:
             by_pods = Reason.CLAIM_NOT_NAMED_BY_POD
             refusal = by_pods if workload.by_pods else Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+        elif held.reservation.spec.sticky is not None and not held.has_made(claim):
+            refusal = Reason.STICKY_NAME_TAKEN
         if refusal not in (None, Reason.WORKLOAD_RECREATED):
             return replace(present, reason=refusal)
     # 6. What do the workload, its pods and the policy ask for?
@@ -155,6 +159,13 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
         text = f"{REALLOCATE_ANNOTATION} is ignored, since {NEVER_REALLOCATED}"
     message = f"{decision.blocker.message}; {text}"
     return replace(decision, blocker=replace(decision.blocker, message=message))
+
+
+def _claim_over(snapshot: Snapshot, held: Held) -> Reason | None:
+    """The reason to release a sticky claim that no pod uses, or will use again; None if there is
+    none."""
+    unused = held.workload.claim_over and not snapshot.consumers.alive
+    return Reason.ORDINAL_ENDED if unused else None
 
 
 def recorded_reference(
@@ -216,6 +227,8 @@ def _by_workload(
     policy = RetentionPolicy(spec.retention_policy) if known else RetentionPolicy.MANUAL
     if held.workload.ended and policy is not RetentionPolicy.MANUAL:
         return present.release(Reason.WORKLOAD_ENDED)
+    if (over := _claim_over(snapshot, held)) is not None and policy is not RetentionPolicy.MANUAL:
+        return present.release(over)
     created_for = claim.spec.reserved_for
     if not held.workload.ended and created_for is not None and created_for.uid != reference.uid:
         # KEP-5194: spec.reservedFor is immutable, and names another incarnation

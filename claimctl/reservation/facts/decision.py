@@ -81,7 +81,8 @@ class CreateClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeleteClaim:
-    """Delete a claim that claimctl made for an earlier incarnation of the workload."""
+    """Delete a claim that claimctl made: for an earlier incarnation of the workload, or for an
+    ordinal that will not use it again."""
 
     uid: str
     resource_version: str
@@ -104,6 +105,28 @@ class ClearReleaseRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateReservation:
+    """Create the reservation of a sticky claim that a pod names."""
+
+    reservation: ClaimReservation
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReservation:
+    """Change the settings and the owner of a sticky claim's reservation to those of ``wanted``."""
+
+    reservation: ClaimReservation
+    wanted: ClaimReservation
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReservation:
+    """Delete the reservation of a sticky claim that is gone and that nobody will use again."""
+
+    reservation: ClaimReservation
+
+
+@dataclass(frozen=True, slots=True)
 class SetFinalizer:
     """Add claimctl's finalizer to a reservation, or remove it."""
 
@@ -118,15 +141,16 @@ class ReadClaim:
     before: Write
 
 
-Write = (
-    WriteList
-    | RemoveClaimFinalizer
-    | CreateClaim
-    | DeleteClaim
-    | WriteStatus
+ReservationWrite = (
+    WriteStatus
     | SetFinalizer
     | ClearReleaseRequest
+    | CreateReservation
+    | ChangeReservation
+    | DeleteReservation
 )
+"""The writes whose object is a ClaimReservation; that of all others is the claim."""
+Write = WriteList | RemoveClaimFinalizer | CreateClaim | DeleteClaim | ReservationWrite
 
 
 @dataclass(frozen=True, slots=True)

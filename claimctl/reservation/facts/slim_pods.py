@@ -12,6 +12,7 @@ from claimctl.reservation.facts.pods import DISRUPTED, PREPARED, claim_names
 from claimctl.reservation.remembered import Remembered
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
+from claimctl.wire.reservations import STICKY_ANNOTATION, STICKY_CLAIMS_ANNOTATION
 
 T = TypeVar("T", bound=Hashable)
 
@@ -43,6 +44,7 @@ def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
+        annotations=_sticky(meta),
         owner_references=() if owner is None else (_intern(owner),),
     )
     pending = () if bound else spec.volumes
@@ -65,6 +67,15 @@ def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
         nominated_node_name="" if bound else status.nominated_node_name,
     )
     return Pod(metadata=metadata, spec=slim_spec, status=_intern_status(slim_status))
+
+
+def _sticky(meta: ObjectMeta) -> dict[str, str] | None:
+    """The annotations about sticky claims."""
+    given = meta.annotations or {}
+    return {name: given[name] for name in _KEPT if name in given} or None
+
+
+_KEPT = (STICKY_ANNOTATION, STICKY_CLAIMS_ANNOTATION)
 
 
 def _with_claims_of(known: Pod, pod: Pod) -> Pod:

@@ -25,17 +25,16 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
-    WORKLOAD_RESOURCES,
     groups_in,
     is_pod,
     is_pod_group,
     is_tombstone,
     uids_written_by,
-    workload_reference,
 )
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.drivers import known_drivers
+from claimctl.reservation.kinds.shipped import WORKLOAD_RESOURCES, workload_reference
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects
@@ -78,6 +77,9 @@ class Rules:
     to Kubernetes 1.37)."""
     dead_reference_seconds: float = 10.0
     """How long claimctl waits for KCM to remove a dead pod."""
+    makes_reservations: bool = True
+    """Whether pods get the sticky claims that they ask for. A process before an uninstall ends what
+    there is."""
     list_ahead: bool = False
     """Whether claimctl lists pending pods before the scheduler does (see
     ``reserved_for.listing_ahead``)."""
@@ -158,6 +160,8 @@ class Held:
     """The resource name of the workload's kind, as the cluster serves it; '' for a kind with a
     shipped rule, or if it is unknown."""
 
+    wanted: ClaimReservation | None = None
+    """For a sticky claim: the reservation as the annotations of its workload ask for it now."""
     above: str = ""
     """What is to be said of an object above the workload whose annotation made the reservation."""
 
@@ -181,6 +185,11 @@ class Held:
     @property
     def name(self) -> str:
         return self.reservation.metadata.name
+
+    def has_made(self, claim: ResourceClaim) -> bool:
+        """Whether claimctl made the claim for this reservation."""
+        maker = claim.metadata.controller()
+        return maker is not None and maker.uid == self.reservation.metadata.uid
 
     @property
     def may_reallocate(self) -> bool:
@@ -218,6 +227,8 @@ class Snapshot:
     """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
     """The PodGroups that the claim lists, that its workloads name, or that share it."""
+    to_create: ClaimReservation | None = None
+    """The reservation of a sticky claim that a pod names, and that has none yet."""
     frozen: bool = False
     """Whether a DowngradePlan forbids new workload references in the namespace."""
     template_missing: bool = False

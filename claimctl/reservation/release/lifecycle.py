@@ -9,18 +9,22 @@ from claimctl.reservation.facts.decision import (
     CreateClaim,
     Decision,
     DeleteClaim,
+    DeleteReservation,
+    ListLivePods,
     SetFinalizer,
-    Write,
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_tombstone
-from claimctl.reservation.facts.snapshot import Held
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
 
 
-def make(facts: Assessment, decision: Decision) -> None:
-    """Handle a claim that does not exist: create it, or finish deleted reservations, after the
-    settle time: another controller that has not seen the deletion may still create the claim."""
+def handle_absent(facts: Assessment, decision: Decision) -> None:
+    """Handle a claim that does not exist: create it, or end the deleted reservations.
+
+    Those end after the settle time. Until then, another controller that has not seen the deletion
+    may create the claim for them.
+    """
     snapshot = facts.snapshot
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
@@ -30,37 +34,68 @@ def make(facts: Assessment, decision: Decision) -> None:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
             decision.waits.append(left)
+        if is_over(held, snapshot):
+            decision.write = DeleteReservation(held.reservation)
+            return
         from_template = spec.resource_claim_template_name and not snapshot.no_template
-        if from_template and held.resource and _is_wanted(held):
-            reference = held.reference
-            created_for = snapshot.dialect.created_for(reference)
+        if from_template and held.resource and _is_wanted(held, snapshot):
+            created_for = snapshot.dialect.created_for(held.reference)
             decision.write = CreateClaim(held.reservation, created_for)
             return
 
 
-def _is_wanted(held: Held) -> bool:
-    """Whether the reservation stays, for a workload that exists and has not ended."""
+def _is_wanted(held: Held, snapshot: Snapshot) -> bool:
+    """Whether the reservation stays, for a workload that exists and has not ended. A sticky claim
+    is wanted by the pods that name it: nobody counts replicas."""
     gone = held.reservation.metadata.deleting or held.workload.ended
+    if held.reservation.spec.sticky is not None and not snapshot.consumers.alive:
+        return False
     return held.workload.exists and not gone
 
 
-def tidy(facts: Assessment) -> Write | None:
-    """The write that a claim without allocation still needs, or None."""
-    if facts.snapshot.unreadable:
-        return None
+def is_over(held: Held, snapshot: Snapshot) -> bool:
+    """Whether the reservation is that of a sticky claim that nobody uses, or will use again."""
+    return (
+        held.reservation.spec.sticky is not None
+        and not held.reservation.metadata.deleting
+        and held.workload.claim_over
+        and not snapshot.consumers.alive
+    )
+
+
+def tidy(facts: Assessment, decision: Decision) -> None:
+    """Write what a claim without allocation still needs, if anything.
+
+    A sticky claim that is over is deleted when a live LIST shows no pod that may still use it: the
+    cache may be late, and a claim that is being deleted takes no pod.
+    """
+    snapshot = facts.snapshot
+    if snapshot.unreadable:
+        return
     meta, created_for = facts.claim.metadata, facts.claim.spec.reserved_for
-    maker = meta.controller()
     for retention in facts.retentions:
         held = retention.held
         if retention.reason is Reason.RELEASE_REQUESTED:
-            return ClearReleaseRequest(held.reservation)
-        made = maker is not None and maker.uid == held.reservation.metadata.uid
-        unused = not meta.deleting and not facts.snapshot.consumers.bound
+            decision.write = ClearReleaseRequest(held.reservation)
+            return
+        made = held.has_made(facts.claim)
+        if is_over(held, snapshot) and not made:
+            decision.write = DeleteReservation(held.reservation)
+            return
+        if not made or meta.deleting or snapshot.consumers.bound:
+            continue
         # claimctl may have created the claim for an earlier incarnation of the workload
         outdated = created_for is not None and created_for.uid != held.workload.uid
-        if made and unused and outdated and _is_wanted(held):
-            return DeleteClaim(meta.uid, meta.resource_version)
-    return None
+        if outdated and _is_wanted(held, snapshot):
+            decision.write = DeleteClaim(meta.uid, meta.resource_version)
+            return
+        if is_over(held, snapshot):
+            live = snapshot.any_live
+            if live is None:
+                decision.needs = (ListLivePods(meta.resource_version, vanished=False),)
+            elif not snapshot.table_of(live.pods).alive and not live.unreadable:
+                decision.write = DeleteClaim(meta.uid, meta.resource_version)
+            return
 
 
 def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None:
@@ -97,6 +132,7 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
     own -= {holder.reference.uid for holder in holders if holder.reference}
     if snapshot.listed_uids & own:
         return False
+    # this one never held the claim, or another one goes on holding it
     if retention.action is Action.NONE or holders:
         return True
     # only claimctl removes these entries
@@ -105,4 +141,5 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
         stays = facts.left_to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:
             return False
+    # the rest is for others: a PodGroup, KCM with the last pod, or whoever wrote another entry
     return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)

@@ -225,7 +225,12 @@ class StatefulSetController(Component[Key]):
         if workload["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = workload["spec"]["serviceName"]
         self._create_claims(workload, number)
-        self.api.create("pods", pod)
+        try:
+            self.api.create("pods", pod)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                self._record_event(workload, "Create", plain, error.message)
+            raise
         self._record_event(workload, "Create", plain)
 
     def _create_claims(self, workload: Object, number: int) -> None:
@@ -259,10 +264,13 @@ class StatefulSetController(Component[Key]):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod)))
         self._record_event(workload, "Delete", name(pod))
 
-    def _record_event(self, workload: Object, verb: str, pod: str) -> None:
+    def _record_event(self, workload: Object, verb: str, pod: str, error: str = "") -> None:
         shown = verb if self.context.features.version >= (1, 36) else verb.lower()
-        message = f"{shown} Pod {pod} in StatefulSet {name(workload)} successful"
-        self.event(workload, "Normal", f"Successful{verb}", message)
+        what = f"{shown} Pod {pod} in StatefulSet {name(workload)}"
+        if error:
+            self.event(workload, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
+        else:
+            self.event(workload, "Normal", f"Successful{verb}", f"{what} successful")
 
     # Status
 

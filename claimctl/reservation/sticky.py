@@ -1,0 +1,214 @@
+"""The ClaimReservations of sticky claims: which a pod asks for, with which settings.
+
+The annotation stands in the pod template, because a policy sees no workload. The settings stand on
+the workload, so that a change of them rolls no pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from claimctl.reservation.annotation import (
+    WHEN_DELETED_ANNOTATION,
+    WHEN_SCALED_ANNOTATION,
+    Problem,
+    hashed_name,
+    settings_of,
+)
+from claimctl.reservation.facts.ordinals import (
+    StickyEntry,
+    asked_entries,
+    owner_ref,
+    sticky_entries,
+)
+from claimctl.reservation.facts.pods import is_done
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.text import listed
+from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import (
+    DELETE,
+    FINALIZER,
+    MANAGED_LABEL,
+    RETAIN,
+    STICKY_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationSpec,
+    StickyClaim,
+    WorkloadRef,
+)
+from claimctl.wire.resources import WORKLOADS
+from claimctl.wire.workloads import ORDINAL_WORDS, Workload, has_ordinals, template_of
+
+
+def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:
+    """The entry by which a pod asks for the sticky claim; None if no pod does that is to run.
+
+    Pods that are being deleted do not count: their workload may be gone, and garbage collection
+    would delete at once what was made for them.
+    """
+    for pod in pods:
+        if pod.metadata.deleting or is_done(pod):
+            continue
+        for entry in sticky_entries(pod):
+            if entry.claim == claim:
+                return entry
+    return None
+
+
+def asked_for(
+    namespace: str,
+    entry: StickyEntry,
+    reservations: Iterable[ClaimReservation],
+    workload: Workload | None,
+) -> ClaimReservation | None:
+    """The reservation to create for the claim that a pod names; None if there is one already, or if
+    one of that name has to go first.
+
+    Args:
+        reservations: all those of the claim.
+        workload: the pod's workload, from the cache.
+    """
+    ref = owner_ref(entry.owner)
+    name = reservation_name(ref, entry.claim)
+    for known in reservations:
+        if known.metadata.name == name:
+            return None
+        if known.spec.workload_ref == ref and not known.metadata.deleting:
+            return None
+    meta = workload.metadata if workload is not None else ObjectMeta()
+    sticky = StickyClaim(ordinal=entry.ordinal)
+    spec = ClaimReservationSpec(
+        resource_claim_name=entry.claim,
+        resource_claim_template_name=entry.template,
+        workload_ref=ref,
+        sticky=sticky,
+    )
+    spec = _with_settings(spec, meta)
+    return ClaimReservation(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            labels={MANAGED_LABEL: "claimctl"},
+            owner_references=_owners(spec, entry.owner),
+            finalizers=(FINALIZER,),
+        ),
+        spec=spec,
+    )
+
+
+def reservation_name(ref: WorkloadRef, claim: str) -> str:
+    """The name of the reservation of a sticky claim. It is the same for every incarnation of the
+    workload: there is one at a time."""
+    return hashed_name(claim, ref.api_group, ref.kind, ref.name, claim, "sticky")
+
+
+def with_present_settings(reservation: ClaimReservation, workload: Workload) -> ClaimReservation:
+    """The reservation of a sticky claim as the workload's annotations ask for it now. One that a
+    user has created stays as it is."""
+    if (reservation.metadata.labels or {}).get(MANAGED_LABEL) != "claimctl":
+        return reservation
+    spec = _with_settings(reservation.spec, workload.metadata)
+    before, after = reservation.spec.sticky, spec.sticky
+    owners = reservation.metadata.owner_references
+    if before is not None and after is not None and before.when_deleted != after.when_deleted:
+        ref = spec.workload_ref
+        version = WORKLOADS[ref.api_group, ref.kind].api_version
+        owner = OwnerReference(
+            api_version=version, kind=ref.kind, name=ref.name, uid=workload.metadata.uid
+        )
+        owners = _owners(spec, owner)
+    metadata = replace(reservation.metadata, owner_references=owners)
+    return replace(reservation, metadata=metadata, spec=spec)
+
+
+def _owners(spec: ClaimReservationSpec, owner: OwnerReference) -> tuple[OwnerReference, ...]:
+    """Who owns the reservation: garbage collection deletes it with its workload if that is
+    wanted."""
+    if spec.sticky is None or spec.sticky.when_deleted != DELETE:
+        return ()
+    return (replace(owner, controller=True, block_owner_deletion=False),)
+
+
+def _with_settings(spec: ClaimReservationSpec, meta: ObjectMeta) -> ClaimReservationSpec:
+    """The spec with the settings of the workload's annotations. One that is invalid changes
+    nothing."""
+    changed, problems = settings_of(meta, spec)
+    sticky = spec.sticky
+    assert sticky is not None
+    scaled, deleted = (meta.annotation(name) for name in _RETENTION)
+    sticky = replace(
+        sticky,
+        when_scaled=scaled
+        if scaled in _VALUES
+        else RETAIN
+        if scaled is None
+        else sticky.when_scaled,
+        when_deleted=deleted
+        if deleted in _VALUES
+        else DELETE
+        if deleted is None
+        else sticky.when_deleted,
+    )
+    return replace(spec if problems else changed, sticky=sticky)
+
+
+_RETENTION = (WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION)
+_VALUES = (RETAIN, DELETE)
+
+
+def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> Iterator[Problem]:
+    """What is wrong with a workload's wish for sticky claims.
+
+    Args:
+        without: the names of its pods that ask for sticky claims and have generated ones.
+    """
+    meta, template = workload.metadata, template_of(workload)
+    if meta.annotation(STICKY_ANNOTATION) is not None:
+        note = f"{STICKY_ANNOTATION} has no effect on a {ref.kind}: write it into the metadata of "
+        yield Problem(Reason.INVALID_ANNOTATION, f"{note}the pod template")
+    value = template.metadata.annotation(STICKY_ANNOTATION)
+    if value is None:
+        return
+    if (ref.api_group, ref.kind) not in ORDINAL_WORDS:
+        kinds = sorted(kind for _, kind in ORDINAL_WORDS)
+        note = f"{STICKY_ANNOTATION}: the pods of a {ref.kind} have no ordinals, so each has a "
+        note += f"generated claim; these kinds have some: {listed(kinds)}"
+        yield Problem(Reason.INVALID_ANNOTATION, note)
+        return
+    yield from _about_entries(workload, value)
+    yield from settings_of(meta, ClaimReservationSpec(workload_ref=ref))[1]
+    for name in _RETENTION:
+        given = meta.annotation(name)
+        if given is not None and given not in _VALUES:
+            note = f'{name}: "{given[:80]}" is not {RETAIN} or {DELETE}'
+            yield Problem(Reason.INVALID_ANNOTATION, note)
+    if pods := sorted(without):
+        note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
+        note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them "
+        note += "(pods of a LeaderWorkerSet always have generated ones)"
+        yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
+
+
+def _about_entries(workload: Workload, value: str) -> Iterator[Problem]:
+    """What is wrong with the annotation in the pod template of a kind with ordinals."""
+    template = template_of(workload)
+    made = {it.name for it in template.spec.resource_claims if it.resource_claim_template_name}
+    asked = {part.strip() for part in value.split(",")} - {""}
+    if not has_ordinals(workload):
+        note = f"{STICKY_ANNOTATION}: the pods have no indexes; set spec.completionMode "
+        yield Problem(Reason.INVALID_ANNOTATION, f"{note}Indexed")
+    elif "*" in asked and not asked_entries(template):
+        why = "the pod template has none with a resourceClaimTemplateName"
+        if template.spec.group_name and made:
+            why = "the pods have a PodGroup, whose claims they may be; name the entries"
+        yield Problem(
+            Reason.INVALID_ANNOTATION, f'{STICKY_ANNOTATION}: "*" matches no entry: {why}'
+        )
+    elif "*" not in asked:
+        for name in sorted(asked - made) or ([""] if not asked else []):
+            note = f'{STICKY_ANNOTATION} names entry "{name[:80]}", but spec.resourceClaims of the '
+            note += "pod template has none of that name with a resourceClaimTemplateName"
+            yield Problem(Reason.INVALID_ANNOTATION, note)

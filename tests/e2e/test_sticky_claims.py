@@ -1,0 +1,319 @@
+"""Each ordinal of a workload has a claim, and so a device, of its own, which comes back to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    JOBS,
+    PODS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    STATEFULSETS,
+)
+from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.sticky import asking, install_policy, make_templates, pods
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+GPU = ("gpu", "big")
+Devices = dict[str, set[tuple[str, str]]]
+
+
+async def devices(stage: Stage) -> Devices:
+    """By claim: the devices that it has."""
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    return {
+        claim.metadata.name: {(device.pool, device.device) for device in claim.devices}
+        for claim in claims
+    }
+
+
+async def until_devices(stage: Stage, wanted: Devices) -> None:
+    async def holds() -> bool:
+        return await devices(stage) == wanted
+
+    await stage.until(holds, f"the claims have {wanted}", 120)
+
+
+async def until_there_are(stage: Stage, resource: Any, *names: str) -> None:
+    async def holds() -> bool:
+        there = (await stage.client.list(resource, NAMESPACE)).items
+        return sorted(item.metadata.name for item in there) == sorted(names)
+
+    await stage.until(holds, f"there are {names} of {resource.plural}", 400)
+
+
+async def until_held(stage: Stage, *claims: str) -> None:
+    async def holds() -> bool:
+        lists = [await stage.references(name) for name in claims]
+        return all("statefulsets/train" in references for references in lists)
+
+    await stage.until(holds, f"{claims} are held")
+
+
+def sts(*ordinals: int, template: str = "big") -> list[str]:
+    return [f"train-{ordinal}.sts.gpu.{template}" for ordinal in ordinals]
+
+
+async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> Devices:
+    """A StatefulSet with sticky claims whose pods run; returns the devices of its claims."""
+    await install_policy(stage)
+    await make_templates(stage, "big", "other")
+    await make_set(stage, replicas, **annotations)
+    await stage.until_running(replicas)
+    await until_held(stage, *sts(*range(replicas)))
+    return await devices(stage)
+
+
+async def make_set(stage: Stage, replicas: int, **annotations: str) -> None:
+    body = asking(manifests.stateful_set(replicas=replicas), "*", GPU)
+    named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    body["metadata"]["annotations"] = named
+    body["spec"]["podManagementPolicy"] = "Parallel"
+    await stage.create(STATEFULSETS, body)
+
+
+async def scale(stage: Stage, replicas: int) -> None:
+    await stage.patch(STATEFULSETS, "train", {"spec": {"replicas": replicas}})
+
+
+async def ask_for(stage: Stage, template: str) -> None:
+    """Let the pod template ask for another ResourceClaimTemplate; it rolls the pods."""
+    entries = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    spec = {"template": {"spec": {"resourceClaims": entries}}}
+    await stage.patch(STATEFULSETS, "train", {"spec": spec})
+
+
+async def test_each_pod_comes_back_to_the_device_of_its_ordinal(stage: Stage) -> None:
+    await stage.started()
+    before = await trained(stage)
+    assert sorted(before) == sts(0, 1, 2)
+    assert len(set.union(*before.values())) == 3
+    for pod in await pods(stage, 3):
+        await stage.delete(PODS, pod.metadata.name)
+    await stage.until_running(3)
+    assert await devices(stage) == before
+    # no claim was generated beside them, and each has one reservation
+    assert len(await stage.reservations()) == 3
+
+
+async def test_a_device_waits_for_its_ordinal_while_the_workload_is_scaled_to_0(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    before = await trained(stage, retention_policy="Persistent")
+    await scale(stage, 0)
+    await until_there_are(stage, PODS)
+    await stage.quiet(90)
+    assert await devices(stage) == before
+    await scale(stage, 2)
+    await stage.until_running(2)
+    assert await devices(stage) == before
+
+
+async def test_an_idle_ordinal_gives_its_device_back_and_keeps_its_claim(stage: Stage) -> None:
+    await stage.started()
+    before = await trained(stage, idle_timeout_seconds="5")
+    await scale(stage, 1)
+    first, *others = sts(0, 1, 2)
+    await until_devices(stage, {first: before[first], **{name: set() for name in others}})
+    await scale(stage, 3)
+    await stage.until_running(3)
+    await until_held(stage, *others)
+    assert (await devices(stage))[first] == before[first]
+
+
+async def test_a_claim_goes_with_its_ordinal_when_that_is_asked_for(stage: Stage) -> None:
+    await stage.started()
+    before = await trained(stage, when_scaled="Delete", retention_policy="Persistent")
+    await scale(stage, 1)
+    await until_devices(stage, {name: before[name] for name in sts(0)})
+    await stage.until(lambda: _has_reservations(stage, 1), "one reservation is left")
+    await scale(stage, 2)
+    await stage.until_running(2)
+    assert sorted(await devices(stage)) == sts(0, 1)
+
+
+async def _has_reservations(stage: Stage, count: int) -> bool:
+    return len(await stage.reservations()) == count
+
+
+async def test_another_template_is_another_claim_for_the_next_pod(stage: Stage) -> None:
+    await stage.started()
+    await trained(stage, retention_policy="Persistent")
+    await ask_for(stage, "other")
+    await until_there_are(stage, RESOURCECLAIMS, *sts(0, 1, 2, template="other"))
+    await stage.until_running(3)
+    await stage.until(lambda: _has_reservations(stage, 3), "three reservations are left")
+
+
+async def test_pods_keep_the_claim_of_the_old_template_until_they_are_replaced(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    before = await trained(stage)
+    strategy = {"type": "OnDelete", "rollingUpdate": None}
+    await stage.patch(STATEFULSETS, "train", {"spec": {"updateStrategy": strategy}})
+    await ask_for(stage, "other")
+    await stage.quiet(90)
+    assert await devices(stage) == before
+    await stage.delete(PODS, "train-1")
+    wanted = [*sts(0, 2), *sts(1, template="other")]
+    await until_there_are(stage, RESOURCECLAIMS, *wanted)
+    await stage.until_running(3)
+
+
+async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
+    await stage.started()
+    await trained(stage, retention_policy="Persistent")
+    await stage.delete(STATEFULSETS, "train")
+    for resource in (PODS, RESOURCECLAIMS, CLAIMRESERVATIONS):
+        await until_there_are(stage, resource)
+
+
+async def test_a_new_workload_of_the_name_goes_on_with_the_devices(stage: Stage) -> None:
+    await stage.started()
+    before = await trained(stage, when_deleted="Retain", retention_policy="Persistent")
+    await stage.delete(STATEFULSETS, "train")
+    await until_there_are(stage, PODS)
+    await stage.quiet(90)
+    assert await devices(stage) == before
+    await make_set(stage, 3, when_deleted="Retain", retention_policy="Persistent")
+    await stage.until_running(3)
+    assert await devices(stage) == before
+
+
+async def test_the_settings_of_the_workload_may_change(stage: Stage) -> None:
+    await stage.started()
+    before = await trained(stage)
+    annotations = {
+        "claimctl.io/when-deleted": "Retain",
+        "claimctl.io/retention-policy": "Persistent",
+    }
+    await stage.patch(STATEFULSETS, "train", {"metadata": {"annotations": annotations}})
+
+    async def changed() -> bool:
+        made = await stage.reservations()
+        return all(
+            one.spec.retention_policy == "Persistent" and not one.metadata.owner_references
+            for one in made
+        )
+
+    await stage.until(changed, "the reservations have the new settings")
+    await stage.delete(STATEFULSETS, "train")
+    await until_there_are(stage, PODS)
+    await stage.quiet(30)
+    assert await devices(stage) == before
+
+
+async def test_the_claim_of_an_index_goes_when_the_index_has_completed(stage: Stage) -> None:
+    await stage.started()
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    body = asking(manifests.job(pods=3), "*", GPU)
+    body["spec"] |= {"completionMode": "Indexed", "parallelism": 2, "backoffLimitPerIndex": 3}
+    await stage.create(JOBS, body)
+    await stage.until_some_run()
+
+    async def complete() -> bool:
+        job = await stage.client.get(JOBS, "train", NAMESPACE)
+        return any(each.type == "Complete" for each in job.status.conditions)
+
+    await stage.until(complete, "the Job has completed", 300)
+    await until_there_are(stage, RESOURCECLAIMS)
+    await until_there_are(stage, CLAIMRESERVATIONS)
+
+
+async def test_pods_wait_for_a_controller(stage: Stage) -> None:
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await make_set(stage, 2)
+    await pods(stage, 2)
+    await stage.quiet(10)
+    assert await devices(stage) == {}
+    await stage.started()
+    await stage.until_running(2)
+    assert sorted(await devices(stage)) == sts(0, 1)
+
+
+async def test_a_template_that_comes_late_is_what_the_pods_wait_for(stage: Stage) -> None:
+    await stage.started()
+    await install_policy(stage)
+    await make_set(stage, 1)
+    await stage.until_condition("Reserved", "False", "TemplateNotFound")
+    await make_templates(stage, "big")
+    await stage.until_running(1)
+    await stage.delete(RESOURCECLAIMTEMPLATES, "big")
+    await until_held(stage, *sts(0))
+
+
+async def test_without_the_policy_the_workload_is_told_so(stage: Stage) -> None:
+    if stage.cluster is None:
+        pytest.skip("a real cluster keeps the policy of other scenarios")
+    await stage.started()
+    await make_templates(stage, "big")
+    await make_set(stage, 2)
+    await stage.until_running(2)
+    await stage.until_event("StickyNotInForce")
+    assert len(await devices(stage)) == 2
+    assert await stage.reservations() == ()
+
+
+async def test_a_claim_that_somebody_else_made_is_not_held(stage: Stage) -> None:
+    await stage.started()
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    [name] = sts(0)
+    await stage.create(RESOURCECLAIMS, manifests.claim(name))
+    await make_set(stage, 1)
+    await stage.until_running(1)
+    await stage.until_condition("Ready", "False", "StickyNameTaken")
+    assert await stage.references(name) == ("pods/train-0",)
+    # as its condition advises
+    await stage.delete(RESOURCECLAIMS, name)
+    await stage.delete(PODS, "train-0")
+    await until_held(stage, name)
+
+
+LIFE_WRITES = 11
+"""How many writes the controller makes about the life of one sticky claim."""
+
+
+@pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))
+async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
+    stage: Stage, write: int
+) -> None:
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    transport = DyingTransport(stage.connect(), write)
+    await stage.started("first", transport=transport)
+    transport.arm()
+    await make_set(stage, 1, when_scaled="Delete")
+
+    async def runs() -> bool:
+        return transport.dead.is_set() or (
+            bool(await stage.running()) and "statefulsets/train" in await stage.references(*sts(0))
+        )
+
+    async def over() -> bool:
+        return transport.dead.is_set() or not await stage.reservations()
+
+    await stage.until(runs, "the controller dies or holds the claim")
+    if not transport.dead.is_set():
+        await scale(stage, 0)
+        await stage.until(over, "the controller dies or all is gone", 120)
+    assert stage.cluster is None or transport.dead.is_set() == (write <= LIFE_WRITES)
+    await stage.kill("first")
+    await stage.started("second")
+    await scale(stage, 1)
+    await stage.until_running(1)
+    await until_held(stage, *sts(0))
+    await scale(stage, 0)
+    for resource in (PODS, RESOURCECLAIMS, CLAIMRESERVATIONS):
+        await until_there_are(stage, resource)
