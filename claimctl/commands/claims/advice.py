@@ -208,10 +208,11 @@ def workload_advice(findings: WorkloadFindings) -> list[str]:
     lines = [line for pod in findings.waiting for line in pod_advice(pod)]
     if any(it.reason == Reason.STICKY_NOT_IN_FORCE for it in findings.problems):
         lines.append(f"{TO_PUT_IN_FORCE} Delete the pods that are there.")
-    lines += [to_create(findings.namespace, name) for name in findings.missing]
+    ended = findings.state.ended
+    lines += [to_create(findings.namespace, name) for name in findings.missing if not ended]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
-    asks = findings.annotation is not None and findings.counts
+    asks = findings.annotation is not None and findings.counts and not ended
     if asks and not findings.reservations and not findings.problems:
         lines.append(SEE_WHETHER)
     if (

@@ -8,8 +8,10 @@ are read last, as close to a write as possible.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import structs
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.adoption import is_adoption
@@ -22,7 +24,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import UnknownKind, list_if_served, read_header
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.facts.pods import claim_names, is_done
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.reservation.facts.unreadable import may_concern
@@ -30,12 +32,7 @@ from claimctl.reservation.facts.workloads import judged
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import (
-    RESERVE_ANNOTATION,
-    STICKY_CLAIMS_ANNOTATION,
-    ClaimReservation,
-    WorkloadRef,
-)
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -52,10 +49,10 @@ class ClaimScan:
     """UIDs of all pods, whether they name a claim or not."""
     adopted: Mapping[ClaimKey, tuple[ClaimReservation, ...]]
     """The ClaimReservations that adopt claims, also of claims that are gone."""
-    noted: tuple[Pod, ...] = ()
-    """The pods that have the note of the policy for sticky claims, and have not ended."""
     unreadable: tuple[Unreadable, ...] = ()
     """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
+    users: Mapping[ClaimKey, tuple[Pod, ...]] = field(default_factory=dict)
+    """The pods by the claims that they name, also by those that do not exist."""
 
 
 async def scan_claims(
@@ -68,8 +65,8 @@ async def scan_claims(
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
     everything = await client.collect(claims, slim_claim, namespace)
-    # of a pod its UID, and what decisions need of one that names a claim
-    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
+    # of a pod its UID, and what is judged of one that names a claim
+    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, _slim(pod)), namespace)
     users: dict[ClaimKey, list[Pod]] = {}
     for pod in (pod for _, pod in pods.items if pod is not None):
         for name in sorted(claim_names(pod)):
@@ -114,14 +111,17 @@ async def scan_claims(
         )
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    noted = tuple(
-        pod
-        for _, pod in pods.items
-        if pod is not None
-        and pod.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None
-        and not (pod.metadata.deleting or is_done(pod))
-    )
-    return ClaimScan(tuple(answered), reservations.items, uids, adopted, noted, unreadable)
+    using = {key: tuple(named) for key, named in users.items()}
+    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable, using)
+
+
+def _slim(pod: Pod) -> Pod | None:
+    """What decisions need of a pod that names a claim, and the taints that it tolerates: these say
+    whether the claim's node takes the next pods."""
+    slim = slim_pod(pod)
+    if slim is None:
+        return None
+    return structs.replace(slim, spec=structs.replace(slim.spec, tolerations=pod.spec.tolerations))
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

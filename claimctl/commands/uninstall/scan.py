@@ -6,7 +6,7 @@ still be needed for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,11 +27,14 @@ from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.reservation.facts.pods import is_done
 from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import RECORDS, own_taints
 from claimctl.wire.unreadable import Unreadable
@@ -97,7 +100,7 @@ async def scan(
     own = wire.CLAIMRESERVATIONS
     discovery = Discovery(client)
     served = await discovery.plurals(own.group, own.version)
-    noted = tuple(pod for part in scans for pod in part.noted)
+    noted = tuple(_noted(scans))
     reservations = tuple(made for part in scans for made in part.reservations)
     sticky = bool(noted) or any(made.spec.sticky is not None for made in reservations)
     return Scan(
@@ -122,6 +125,15 @@ async def scan(
         served=own.plural in served,
         tended=tended,
     )
+
+
+def _noted(scans: Iterable[ClaimScan]) -> Iterator[Pod]:
+    """The pods that have the note of the policy for sticky claims, and have not ended."""
+    users = {pod.metadata.uid: pod for it in scans for using in it.users.values() for pod in using}
+    for pod in users.values():
+        noted = pod.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None
+        if noted and not (pod.metadata.deleting or is_done(pod)):
+            yield pod
 
 
 async def _bindings(client: Client, discovery: Discovery) -> tuple[PolicyBinding, ...]:
