@@ -56,6 +56,8 @@ def _cli() -> str:
 
 WRITTEN_BY_USERS = ("ClaimReservation",)
 """The kinds that people write. Commands write the others."""
+KNOWN_FROM_KUBERNETES = ("conditions",)
+"""Fields whose parts are the same in every kind."""
 
 
 def _api() -> str:
@@ -83,7 +85,8 @@ def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, st
         inner = each.get("items", each)
         place = f"{path}.{name}{'[]' if 'items' in each else ''}"
         yield f"`{place}`", _type(each), _meaning(each, required=name in required)
-        yield from _fields(inner, place)
+        if name not in KNOWN_FROM_KUBERNETES:
+            yield from _fields(inner, place)
 
 
 def _type(schema: Mapping[str, Any]) -> str:
