@@ -122,6 +122,12 @@ def device(told: str) -> str:
     return found.group()
 
 
+def of_claim(told: str, name: str) -> str:
+    """The line of ``claimctl get`` about the claim of an ordinal."""
+    (line,) = (line for line in told.splitlines() if f"{name}.sts.gpu.single-gpu " in line)
+    return line
+
+
 READ_ON = {"3": "deployments/train", "6": " Pending "}
 """By section: what ``claimctl get`` says after a while."""
 
@@ -163,7 +169,10 @@ def expect_what_the_page_says(typed: TutorialShell) -> None:
     # garbage collection deletes the reservation, before or after the controller sees the end
     assert re.search(r"ReleaseIntent: release \((WorkloadEnded|Withdrawn)\)", timeline)
     assert "Deallocated: " in timeline
-    crowded, planned, moved, spread = found["8"][-4:]
+    full, back, others = (found["8"][place] for place in (5, 9, 10))
+    assert device(of_claim(back, "train-2")) == device(of_claim(full, "train-2"))
+    assert "9/10" in others
+    crowded, planned, moved, spread = found["9"][-4:]
     assert crowded.count("node-0") == 6
     assert planned.count("RemoveDuplicates") == 4
     assert "4 evictions planned, 4 pods evicted" in moved
