@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.facts.references import workload_reference
+from claimctl.reservation.kinds.shipped import workload_reference
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS, JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
