@@ -61,8 +61,9 @@ WRITTEN_BY_USERS = ("ClaimReservation",)
 def _api() -> str:
     parts = [
         "Fields without a default are optional unless they are marked as required. Commands write "
-        "the other kinds, `DowngradePlan` and `RescheduleRecord`: `kubectl explain` shows them, and "
-        "what is inside the fields of a status, as `kubectl explain claimreservation.status.release`."
+        "the other kinds, `DowngradePlan` and `RescheduleRecord`: `kubectl explain` shows them, "
+        "and what is inside the fields of a status, as `kubectl explain "
+        "claimreservation.status.release`."
     ]
     for definition in custom_resource_definitions():
         names = definition["spec"]["names"]
