@@ -139,7 +139,7 @@ async def test_the_doctor_answers_everybody_and_says_what_may_not_be_read(tmp_pa
     assert _unknown(own) == {"avoidances", "refused-pods", "resizes", "stale-taints"}
     assert "orphans" not in _unknown(viewer)
     assert {"permissions", "controller"} <= _unknown(viewer)
-    assert {"orphans", "controller", "permissions", "dialect"} <= _unknown(stranger)
+    assert {"orphans", "controller", "permissions", "reservation-mode"} <= _unknown(stranger)
 
 
 async def _leave_over(stage: Stage) -> None:
