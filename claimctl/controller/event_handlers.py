@@ -34,7 +34,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
-from claimctl.reservation.facts.ordinals import asked_entries, wanted
+from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -61,7 +61,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload, template_of
+from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -389,7 +389,7 @@ class Triggers:
             reserved_key(reservation)
             for reservation in self._caches.reservations_for(key)
             if (sticky := reservation.spec.sticky) is not None
-            and wanted(old, sticky.ordinal) is not wanted(new, sticky.ordinal)
+            and ordinal_wish(old, sticky.ordinal) is not ordinal_wish(new, sticky.ordinal)
         ]
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:

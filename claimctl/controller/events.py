@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 
 from claimctl.controller.keys import WorkloadKey
+from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -44,6 +46,10 @@ WARNINGS = (PROBLEMS - {Reason.WORKLOAD_RECREATED, Reason.DEVICE_TAINTED}) | {
 }
 """The reasons of Warning Events. All other reasons are Normal."""
 
+LIMITS = re.compile(
+    r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
+)
+"""How the API server words the refusals of the component limits, and of a ResourceQuota."""
 MOST_PODS = 3
 """Up to so many pods get an Event of their own; more share that of their workload."""
 _RELEASE = "Release"
@@ -179,3 +185,12 @@ def _reference(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference
     return ObjectReference(
         api_version=api_version, kind=kind, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )
+
+
+def refusal(error: Forbidden | Invalid) -> Problem:
+    """What to tell the user whose annotation asks for a write that the API server refuses."""
+    if limit := LIMITS.search(error.message):
+        note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
+        return Problem(Reason.LIMIT_EXCEEDED, note)
+    forbidden = isinstance(error, Forbidden)
+    return Problem(Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION, str(error))

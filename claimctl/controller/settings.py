@@ -105,6 +105,7 @@ class Settings(BaseModel):
             dead_reference_seconds=self.dead_reference_seconds,
             max_seconds_without_pods=self.max_seconds_without_pods,
             one_pod_drivers=Rules().one_pod_drivers | self.one_pod_drivers,
+            makes_reservations=self.duty is Duty.EVERYTHING,
             list_ahead=self.list_ahead,
             crowd=self.crowd,
         )

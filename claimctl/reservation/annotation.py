@@ -316,7 +316,8 @@ def _matches_nothing(template: PodTemplateSpec) -> Problem:
             whose, it = ("the PodGroup, or each pod,", "it")
         note += (
             f", and with resourceClaimTemplateName {whose} has a claim of its own, which goes "
-            f"with {it}; name one claim for all pods instead"
+            f"with {it}; name one claim for all pods instead, or write {STICKY_ANNOTATION} into "
+            "the pod template"
         )
     return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
 

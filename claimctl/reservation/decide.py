@@ -70,7 +70,7 @@ def decide(snapshot: Snapshot) -> Decision:
             return Decision(write=ChangeReservation(held.reservation, wanted))
         if held.requests_met:
             return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
-    if snapshot.to_create is not None:
+    if snapshot.to_create is not None and snapshot.rules.makes_reservations:
         return Decision(write=CreateReservation(snapshot.to_create))
     # 3. Ask for live reads of workloads for which the caches may be outdated.
     if needs := tuple(outdated_workloads(snapshot)):

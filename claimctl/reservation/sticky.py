@@ -18,7 +18,6 @@ from claimctl.reservation.annotation import (
     settings_of,
 )
 from claimctl.reservation.facts.ordinals import (
-    KIND_WORDS,
     StickyEntry,
     asked_entries,
     owner_ref,
@@ -40,7 +39,8 @@ from claimctl.wire.reservations import (
     StickyClaim,
     WorkloadRef,
 )
-from claimctl.wire.workloads import Job, Workload, template_of
+from claimctl.wire.resources import WORKLOADS
+from claimctl.wire.workloads import ORDINAL_WORDS, Workload, has_ordinals, template_of
 
 
 def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:
@@ -115,7 +115,7 @@ def with_present_settings(reservation: ClaimReservation, workload: Workload) -> 
     owners = reservation.metadata.owner_references
     if before is not None and after is not None and before.when_deleted != after.when_deleted:
         ref = spec.workload_ref
-        version = "batch/v1" if isinstance(workload, Job) else "apps/v1"
+        version = WORKLOADS[ref.api_group, ref.kind].api_version
         owner = OwnerReference(
             api_version=version, kind=ref.kind, name=ref.name, uid=workload.metadata.uid
         )
@@ -172,9 +172,10 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     value = template.metadata.annotation(STICKY_ANNOTATION)
     if value is None:
         return
-    if (ref.api_group, ref.kind) not in KIND_WORDS:
+    if (ref.api_group, ref.kind) not in ORDINAL_WORDS:
+        kinds = sorted(kind for _, kind in ORDINAL_WORDS)
         note = f"{STICKY_ANNOTATION}: the pods of a {ref.kind} have no ordinals, so each has a "
-        note += "generated claim; use a StatefulSet or an Indexed Job"
+        note += f"generated claim; these kinds have some: {listed(kinds)}"
         yield Problem(Reason.INVALID_ANNOTATION, note)
         return
     yield from _about_entries(workload, value)
@@ -186,9 +187,8 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
             yield Problem(Reason.INVALID_ANNOTATION, note)
     if pods := sorted(without):
         note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
-        note += (
-            f"{listed(pods)}; `claimctl install --component sticky-claims`, then delete the pods"
-        )
+        note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them "
+        note += "(pods of a LeaderWorkerSet always have generated ones)"
         yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
 
 
@@ -197,8 +197,8 @@ def _about_entries(workload: Workload, value: str) -> Iterator[Problem]:
     template = template_of(workload)
     made = {it.name for it in template.spec.resource_claims if it.resource_claim_template_name}
     asked = {part.strip() for part in value.split(",")} - {""}
-    if isinstance(workload, Job) and workload.spec.completion_mode != "Indexed":
-        note = f"{STICKY_ANNOTATION}: the pods of the Job have no indexes; set completionMode "
+    if not has_ordinals(workload):
+        note = f"{STICKY_ANNOTATION}: the pods have no indexes; set spec.completionMode "
         yield Problem(Reason.INVALID_ANNOTATION, f"{note}Indexed")
     elif "*" in asked and not asked_entries(template):
         why = "the pod template has none with a resourceClaimTemplateName"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from functools import lru_cache
+from typing import TypeVar
+
 import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
@@ -75,11 +79,68 @@ class CustomWorkload(ObjectHeader, frozen=True, kw_only=True):
 
 
 Workload = Deployment | StatefulSet | Job | CustomWorkload
+W = TypeVar("W", bound=Deployment | StatefulSet | Job | ReplicaSet)
 
 
 WAIT_FOR_THEIR_PODS = frozenset({("apps", "StatefulSet")})
 """API group and kind of the workloads that make a pod only when the one before it is gone: the two
 have the same name."""
+
+
+ORDINAL_WORDS = {("apps", "StatefulSet"): "sts", ("batch", "Job"): "job"}
+"""API group and kind of the workloads whose pods may have ordinals, each with its part of the name
+of an ordinal's claim."""
+
+
+class OrdinalWish(StrEnum):
+    """Whether a workload wants a pod of an ordinal."""
+
+    YES = "Yes"
+    NOT_NOW = "NotNow"
+    """The workload is scaled below the ordinal."""
+    NEVER = "Never"
+    """The index of a Job has succeeded, or has failed for good."""
+
+
+def has_ordinals(workload: Workload) -> bool:
+    """Whether each pod of the workload has an ordinal."""
+    if isinstance(workload, Job):
+        return workload.spec.completion_mode == "Indexed"
+    return isinstance(workload, StatefulSet)
+
+
+def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
+    """Whether the workload wants a pod of the ordinal, now or later."""
+    wants, fewer = True, False
+    if isinstance(workload, StatefulSet):
+        fewer = ordinal not in workload.spec.wanted_ordinals
+    elif isinstance(workload, Job):
+        status, completions = workload.status, workload.spec.completions
+        ended = (status.completed_indexes, status.failed_indexes or "")
+        wants = not any(ordinal in part for text in ended for part in _ranges(text))
+        fewer = completions is not None and ordinal >= completions
+    if not wants:
+        return OrdinalWish.NEVER
+    return OrdinalWish.NOT_NOW if fewer else OrdinalWish.YES
+
+
+@lru_cache(maxsize=1_000)
+def _ranges(indexes: str) -> tuple[range, ...]:
+    """The indexes in a Job's status, like ``1,3-5,7``."""
+    ranges = []
+    for part in filter(None, indexes.split(",")):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            ranges.append(range(int(first), int(last or first) + 1))
+    return tuple(ranges)
+
+
+def without_indexes(workload: W) -> W:
+    """The workload without the indexes that have ended: a large Job has others with every pod."""
+    if isinstance(workload, Job):
+        status = JobStatus(conditions=workload.status.conditions)
+        return msgspec.structs.replace(workload, status=status)
+    return workload
 
 
 def has_fixed_template(workload: Workload) -> bool:

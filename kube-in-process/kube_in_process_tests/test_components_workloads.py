@@ -143,6 +143,16 @@ async def test_ordinals_come_up_in_order_or_at_once(world: World, policy: str) -
     assert world.phases() == ["Running"] * 3
 
 
+async def test_a_stateful_set_tells_why_a_pod_cannot_be_made(world: World) -> None:
+    name = "s" * 63
+    world.workload("statefulsets", name, replicas=1, serviceName="s")
+    await world.passes(5)
+    [message] = world.events("FailedCreate")
+    text = f'Create Pod {name}-0 in StatefulSet {name} failed error: Pod "{name}-0" is invalid: '
+    assert message.startswith(text)
+    assert world.pods() == []
+
+
 @pytest.mark.kube_cluster(replace(HOLD, default_storage_class=True))
 async def test_each_pod_of_a_stateful_set_has_a_volume_claim_that_outlives_it(world: World) -> None:
     template = {

@@ -150,6 +150,12 @@ def test_parts_can_be_left_out(helm: Helm) -> None:
     assert ("ClusterRole", "claimctl-templates") not in found
 
 
+def test_pods_do_not_wait_for_claims_that_the_controller_may_not_make(helm: Helm) -> None:
+    settings = ("--set", "stickyClaims.enabled=true,templates.enabled=false")
+    done = helm.run("template", "claimctl", str(CHART), *settings)
+    assert (done.returncode, "Set templates.enabled=true" in done.stderr) == (1, True)
+
+
 def test_values_reach_the_controller(helm: Helm) -> None:
     found = helm.template(
         "image.repository=registry.example.com:5000/gpus/claimctl",

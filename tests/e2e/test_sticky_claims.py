@@ -179,13 +179,12 @@ async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
 
 async def test_a_new_workload_of_the_name_goes_on_with_the_devices(stage: Stage) -> None:
     await stage.started()
-    settings = {"when_deleted": "Retain", "retention_policy": "Persistent"}
-    before = await trained(stage, **settings)
+    before = await trained(stage, when_deleted="Retain", retention_policy="Persistent")
     await stage.delete(STATEFULSETS, "train")
     await until_there_are(stage, PODS)
     await stage.quiet(90)
     assert await devices(stage) == before
-    await make_set(stage, 3, **settings)
+    await make_set(stage, 3, when_deleted="Retain", retention_policy="Persistent")
     await stage.until_running(3)
     assert await devices(stage) == before
 

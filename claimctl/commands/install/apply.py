@@ -17,6 +17,13 @@ _POLL_SECONDS = 0.5
 _CRD_SECONDS = 30.0
 """How long a CRD may take until the server serves it."""
 _NOT_COMPARED = ("managedFields", "resourceVersion", "generation")
+_ADVICE = {
+    "monitoring.coreos.com": "install the Prometheus Operator first, or leave the component "
+    "monitoring out",
+    "admissionregistration.k8s.io": "Kubernetes 1.36 and newer serve it; leave the components "
+    "sticky-claims and avoidance out",
+}
+"""By API group: what to do if the cluster does not serve a kind of a component."""
 
 
 class ApplyOutcome(StrEnum):
@@ -87,12 +94,8 @@ class Installer:
         try:
             after = await self._objects.apply(document, dry_run=dry_run)
         except NotServed as missing:
-            text = str(missing)
-            if missing.api_version.startswith("monitoring.coreos.com/"):
-                text += (
-                    ": install the Prometheus Operator first, or leave the component monitoring out"
-                )
-            raise CommandFailed(text) from missing
+            advice = _ADVICE.get(missing.api_version.partition("/")[0])
+            raise CommandFailed(f"{missing}: {advice}" if advice else str(missing)) from missing
         except ApiError as refused:
             raise CommandFailed(f"{name_of(document)}: {refused.message}") from refused
         if before is None:

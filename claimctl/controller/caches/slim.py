@@ -28,11 +28,10 @@ from claimctl.wire.meta import ManagedFieldsEntry, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import MANAGED_LABEL
-from claimctl.wire.workloads import Deployment, Job, JobStatus, ReplicaSet, StatefulSet
+from claimctl.wire.workloads import ReplicaSet, W, without_indexes
 
 H = TypeVar("H", bound=ObjectHeader)
 M = TypeVar("M", bound=ObjectMeta)
-W = TypeVar("W", Deployment, StatefulSet, Job, ReplicaSet)
 
 MOST_BYTES = 32 * 1024
 """The most that is kept of what a user writes into one object, in bytes of JSON: of its metadata
@@ -153,12 +152,7 @@ def slim_workload(workload: W) -> W:
     slim_template = PodTemplateSpec(metadata=ObjectMeta(annotations=ours), spec=kept)
     spec = replace(workload.spec, template=slim_template)
     workload = replace(workload, metadata=slim_meta(workload.metadata), spec=spec)
-    if asked_entries(slim_template):
-        return workload
-    if isinstance(workload, Job):
-        # a large Job changes its indexes with every pod
-        return replace(workload, status=JobStatus(conditions=workload.status.conditions))
-    return workload
+    return workload if asked_entries(slim_template) else without_indexes(workload)
 
 
 def slim_replica_set(replica_set: ReplicaSet) -> ReplicaSet | None:

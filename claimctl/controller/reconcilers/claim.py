@@ -8,8 +8,8 @@ from enum import Enum, auto
 import structlog
 
 from claimctl.controller.claim_metrics import ClaimMetrics
-from claimctl.controller.events import announce
-from claimctl.controller.keys import ClaimKey
+from claimctl.controller.events import announce, refusal, warn
+from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.workers import DONE, SOON, After, Outcome
@@ -31,6 +31,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     CreateClaim,
+    CreateReservation,
     Decision,
     Need,
     ReadClaim,
@@ -44,6 +45,7 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
 from claimctl.telemetry.face import Span, Telemetry
+from claimctl.wire.reservations import ClaimReservation
 
 log = structlog.get_logger(__name__)
 
@@ -158,6 +160,8 @@ class ClaimReconciler:
                     log.warning("claim cannot be changed", error=str(error))
                     self._know.observations.claims.refused(key)
                     return After(0.0)
+                case Consequence.REPORT_REFUSAL if isinstance(write, CreateReservation):
+                    self._tell_workload(key, write.reservation, error)
                 case Consequence.REPORT_REFUSAL:
                     await self._report_refusal(snapshot, decision, error)
             raise
@@ -233,6 +237,15 @@ class ClaimReconciler:
             gone = write.reservation
             last = decision.statuses.get(gone.metadata.name, gone.status)
             announce(self._events, snapshot, gone, last)
+
+    def _tell_workload(self, key: ClaimKey, refused: ClaimReservation, error: Exception) -> None:
+        """Tell a workload that the API server refuses the reservation of its sticky claim: a quota
+        or a limit. There is no status yet that could say so."""
+        ref = refused.spec.workload_ref
+        of = WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name)
+        workload = self._know.caches.workload(of)
+        if workload is not None and isinstance(error, Forbidden | Invalid):
+            warn(self._events, of, workload, refusal(error), "Reserve")
 
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: Exception

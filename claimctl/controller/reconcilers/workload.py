@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ import structlog
 from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
-from claimctl.controller.events import version_of, warn
+from claimctl.controller.events import refusal, version_of, warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.template_injection import Injector
@@ -28,13 +27,11 @@ from claimctl.reservation import sticky
 from claimctl.reservation.annotation import (
     Annotated,
     AnnotationPlan,
-    Problem,
     is_orphan,
     must_keep,
     plan,
 )
 from claimctl.reservation.facts.ancestors import AnnotationStanding
-from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
@@ -50,10 +47,6 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 
 log = structlog.get_logger(__name__)
 
-LIMITS = re.compile(
-    r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
-)
-"""How the API server words the refusals of the component limits, and of a ResourceQuota."""
 MOST_WRITES = 20
 """The most writes of one workload until others have their turn."""
 NEXT_TURN = After(0.05)
@@ -245,12 +238,3 @@ class WorkloadReconciler:
             return False
         log.info("reservation deleted", reservation=meta.name)
         return True
-
-
-def refusal(error: Forbidden | Invalid) -> Problem:
-    """What to tell the user whose annotation asks for a write that the API server refuses."""
-    if limit := LIMITS.search(error.message):
-        note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
-        return Problem(Reason.LIMIT_EXCEEDED, note)
-    forbidden = isinstance(error, Forbidden)
-    return Problem(Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION, str(error))

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from functools import lru_cache
 
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
@@ -24,10 +22,14 @@ from claimctl.wire.reservations import (
     ClaimReservationSpec,
     WorkloadRef,
 )
-from claimctl.wire.workloads import Job, StatefulSet, Workload, template_of
+from claimctl.wire.workloads import (
+    ORDINAL_WORDS,
+    OrdinalWish,
+    Workload,
+    ordinal_wish,
+    template_of,
+)
 
-KIND_WORDS = {("apps", "StatefulSet"): "sts", ("batch", "Job"): "job"}
-"""The kinds whose pods have ordinals, with their part of a claim's name."""
 _MOST_DIGITS = 10
 
 
@@ -41,19 +43,9 @@ class StickyEntry:
     owner: OwnerReference
 
 
-class Wanted(StrEnum):
-    """Whether a workload wants a pod of an ordinal."""
-
-    YES = "Yes"
-    NOT_NOW = "NotNow"
-    """The workload is scaled below the ordinal."""
-    NEVER = "Never"
-    """The index of a Job has succeeded, or has failed for good."""
-
-
 def claim_name(ref: WorkloadRef, ordinal: int, entry: str, template: str) -> str:
     """The name of an ordinal's claim; the workload's kind has ordinals."""
-    word = KIND_WORDS[ref.api_group, ref.kind]
+    word = ORDINAL_WORDS[ref.api_group, ref.kind]
     return f"{ref.name}-{ordinal}.{word}.{entry}.{template}"
 
 
@@ -81,7 +73,7 @@ def sticky_entries(pod: Pod) -> Iterator[StickyEntry]:
 
 def _ordinal_in(name: str, ref: WorkloadRef) -> int | None:
     """The ordinal that the name of a claim has, if it begins with the workload's name."""
-    if (ref.api_group, ref.kind) not in KIND_WORDS or not name.startswith(f"{ref.name}-"):
+    if (ref.api_group, ref.kind) not in ORDINAL_WORDS or not name.startswith(f"{ref.name}-"):
         return None
     digits = name[len(ref.name) + 1 :].partition(".")[0]
     fits = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
@@ -111,36 +103,6 @@ def waits_for_policy(pod: Pod) -> bool:
     return bool(asked_entries(PodTemplateSpec(metadata=meta, spec=pod.spec)))
 
 
-def wanted(workload: Workload, ordinal: int) -> Wanted:
-    """Whether the workload wants a pod of the ordinal, now or later."""
-    if isinstance(workload, StatefulSet):
-        return Wanted.YES if ordinal in workload.spec.wanted_ordinals else Wanted.NOT_NOW
-    if isinstance(workload, Job):
-        status, completions = workload.status, workload.spec.completions
-        if any(
-            _has(text or "", ordinal) for text in (status.completed_indexes, status.failed_indexes)
-        ):
-            return Wanted.NEVER
-        fewer = completions is not None and ordinal >= completions
-        return Wanted.NOT_NOW if fewer else Wanted.YES
-    return Wanted.YES
-
-
-def _has(indexes: str, index: int) -> bool:
-    """Whether the text of a Job's status, like ``1,3-5,7``, has the index."""
-    return any(index in part for part in _ranges(indexes))
-
-
-@lru_cache(maxsize=1_000)
-def _ranges(indexes: str) -> tuple[range, ...]:
-    ranges = []
-    for part in filter(None, indexes.split(",")):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            ranges.append(range(int(first), int(last or first) + 1))
-    return tuple(ranges)
-
-
 def for_ordinal(
     state: WorkloadState, workload: Workload | None, spec: ClaimReservationSpec
 ) -> WorkloadState:
@@ -162,14 +124,14 @@ def for_ordinal(
         claim_name(ref, sticky.ordinal, entry.name, entry.resource_claim_template_name or "")
         for entry in asked_entries(template)
     )
-    asked, still = spec.resource_claim_name in names, wanted(workload, sticky.ordinal)
-    over = not asked or still is Wanted.NEVER or state.phase is WorkloadPhase.ENDED
-    over |= still is Wanted.NOT_NOW and sticky.when_scaled == DELETE
-    idle = state.phase is WorkloadPhase.ACTIVE and still is not Wanted.YES
+    asked, still = spec.resource_claim_name in names, ordinal_wish(workload, sticky.ordinal)
+    over = not asked or still is OrdinalWish.NEVER or state.phase is WorkloadPhase.ENDED
+    over |= still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
+    idle = state.phase is WorkloadPhase.ACTIVE and still is not OrdinalWish.YES
     return replace(
         state,
         phase=WorkloadPhase.IDLE if idle else state.phase,
-        wants=1 if state.wants and still is Wanted.YES else 0,
+        wants=1 if state.wants and still is OrdinalWish.YES else 0,
         names_claim=asked,
         claim_over=over,
     )

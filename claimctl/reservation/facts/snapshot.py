@@ -78,6 +78,9 @@ class Rules:
     to Kubernetes 1.37)."""
     dead_reference_seconds: float = 10.0
     """How long claimctl waits for KCM to remove a dead pod."""
+    makes_reservations: bool = True
+    """Whether pods get the sticky claims that they ask for. A process before an uninstall ends what
+    there is."""
     list_ahead: bool = False
     """Whether claimctl lists pending pods before the scheduler does (see
     ``reserved_for.listing_ahead``)."""

@@ -20,12 +20,11 @@ from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import REPLICASETS, WORKLOADS
 from claimctl.wire.workloads import (
     CustomWorkload,
-    Job,
-    JobStatus,
     ReplicaSet,
     Workload,
     has_fixed_template,
     template_of,
+    without_indexes,
 )
 
 INJECT = "inject"
@@ -75,12 +74,11 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
         return workload.verdict
     if isinstance(workload, CustomWorkload):
         return Verdict(idle=None, ended=None, problem="no rule for its kind was applied")
-    # completed indexes are left out: no rule reads them, and every Job has others
-    status = JobStatus(conditions=workload.status.conditions) if isinstance(workload, Job) else None
+    workload = without_indexes(workload)
     document = {
         "metadata": _seen(workload.metadata),
         "spec": structs.replace(workload.spec, template=PodTemplateSpec()),
-        "status": status,
+        "status": getattr(workload, "status", None),
     }
     return _shared_verdict((_RULES[type(workload)], encode(document)))
 

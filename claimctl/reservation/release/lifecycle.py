@@ -76,7 +76,11 @@ def tidy(facts: Assessment, decision: Decision) -> None:
         if retention.reason is Reason.RELEASE_REQUESTED:
             decision.write = ClearReleaseRequest(held.reservation)
             return
-        if not held.has_made(facts.claim) or meta.deleting or snapshot.consumers.bound:
+        made = held.has_made(facts.claim)
+        if is_over(held, snapshot) and not made:
+            decision.write = DeleteReservation(held.reservation)
+            return
+        if not made or meta.deleting or snapshot.consumers.bound:
             continue
         # claimctl may have created the claim for an earlier incarnation of the workload
         outdated = created_for is not None and created_for.uid != held.workload.uid

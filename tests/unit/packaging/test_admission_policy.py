@@ -16,7 +16,7 @@ from claimctl.wire.workloads import Deployment
 
 FILE = Path(__file__).parents[3] / "deploy/components/admission-policy/admission-policy.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
-RESERVE = "claimctl.io/reserve"
+RESERVE, STICKY = "claimctl.io/reserve", "claimctl.io/sticky"
 Json = dict[str, Any]
 
 
@@ -109,7 +109,30 @@ MORE = [
     (deployment({"claimctl.io/reserved": "*"}, "slice"), "unknown annotation"),
     (deployment({"claimctl.io/pod-group": "yes"}, "slice"), "must be inject"),
     (deployment(None, "slice", on_template={RESERVE: "*"}), "is on the pod template"),
+    (deployment({STICKY: "*"}), "belongs into the metadata of the pod template"),
+    (
+        deployment({"claimctl.io/when-scaled": "Delete"}),
+        "have no effect without claimctl.io/sticky",
+    ),
+    (
+        deployment({"claimctl.io/when-deleted": "No"}, on_template={STICKY: "*"}),
+        "must be Retain or Delete",
+    ),
+    (
+        deployment({"claimctl.io/retention-policy": "No"}, on_template={STICKY: "*"}),
+        "must be WhileRunning or Persistent",
+    ),
 ]
+STICKY_ASKED = {
+    "claimctl.io/retention-policy": "Persistent",
+    "claimctl.io/idle-timeout-seconds": "3",
+    "claimctl.io/when-scaled": "Delete",
+    "claimctl.io/when-deleted": "Retain",
+}
+
+
+def test_it_is_silent_about_sticky_claims_that_are_asked_for_well() -> None:
+    assert warnings(deployment(STICKY_ASKED, on_template={STICKY: "*"})) == []
 
 
 @pytest.mark.parametrize(("body", "words"), MORE)

@@ -31,7 +31,7 @@ STICKY_NET = {"name": "net", "resourceClaimName": "train-2.sts.net.fast.nic"}
 IN_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
 
 
-class Sender:
+class ApiSender:
     """An API server with the policy in force."""
 
     def __init__(self, options: ClusterOptions) -> None:
@@ -44,7 +44,7 @@ class Sender:
         whole = b"".join([part async for part in found.body])
         return found.status, json.loads(whole)
 
-    async def installed(self) -> Sender:
+    async def installed(self) -> ApiSender:
         admission = "/apis/admissionregistration.k8s.io/v1"
         for plural, each in (("ies", POLICY), ("ybindings", BINDING)):
             path = f"{admission}/mutatingadmissionpolic{plural}"
@@ -65,12 +65,12 @@ def meta(
     sticky: str | None = "*",
     owner: Json | None = STATEFUL_SET,
     labels: Json | None = None,
-    **annotations: str,
+    noted: str | None = None,
 ) -> Json:
     """The metadata of a pod of ordinal 2 of ``train``."""
-    asked = {} if sticky is None else {STICKY: sticky}
+    annotations = {STICKY: sticky, REWRITTEN: noted}
     made: Json = {
-        "annotations": {**asked, **annotations},
+        "annotations": {key: value for key, value in annotations.items() if value is not None},
         "labels": {INDEX: "2"} if labels is None else labels,
     }
     if owner is not None:
@@ -81,7 +81,7 @@ def meta(
 async def made(told: Json, *entries: Json, groups: bool = False, **spec: Any) -> tuple[Any, Any]:
     """The entries of the pod that the API server makes, and what the policy notes on it."""
     preset = Preset.POD_GROUPS if groups else Preset.PLAIN
-    server = await Sender(ClusterOptions(preset=preset, kubernetes_version=(1, 36))).installed()
+    server = await ApiSender(ClusterOptions(preset=preset, kubernetes_version=(1, 36))).installed()
     status, pod = await server.pod(told, {"resourceClaims": list(entries), **spec})
     assert status == 201, pod
     noted = (pod["metadata"].get("annotations") or {}).get(REWRITTEN)
@@ -137,7 +137,13 @@ async def test_a_pod_without_an_ordinal_is_left_alone(told: Json) -> None:
 
 
 async def test_a_pod_that_was_rewritten_is_left_alone() -> None:
-    assert await made(meta(**{REWRITTEN: "net=x"}), GPU) == ([GPU], "net=x")
+    assert await made(meta(noted="net=x"), GPU) == ([GPU], "net=x")
+
+
+async def test_a_pod_without_claims_is_made() -> None:
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    status, pod = await server.pod(meta(), {})
+    assert (status, pod["metadata"]["annotations"]) == (201, {STICKY: "*"})
 
 
 async def test_the_index_of_a_job_is_its_ordinal() -> None:
@@ -160,7 +166,7 @@ async def test_of_a_pod_in_a_group_only_named_entries_are_rewritten(
 
 
 async def test_a_pod_that_cannot_be_rewritten_is_refused() -> None:
-    server = await Sender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
     twice = [GPU, {**GPU, "resourceClaimTemplateName": "small"}]
     status, answer = await server.pod(meta(), {"resourceClaims": twice})
     assert (status, "claimctl-sticky-claims" in answer["message"]) == (403, True)

@@ -131,6 +131,21 @@ async def test_a_kind_that_is_not_served_is_named(world: InstallWorld) -> None:
         await world.install([monitor])
 
 
+async def test_a_component_that_needs_a_newer_cluster_says_which() -> None:
+    cluster = Cluster(ClusterOptions(kubernetes_version=(1, 34)), LoopClock())
+    await cluster.start()
+    with pytest.raises(
+        CommandFailed, match=r"by this cluster: Kubernetes 1\.36 and newer serve it"
+    ):
+        await InstallWorld(cluster).install(documents("sticky-claims"))
+    await cluster.stop()
+
+
+async def test_a_component_is_installed_by_its_name(world: InstallWorld) -> None:
+    assert await world.install(documents("sticky-claims")) == {ApplyOutcome.CREATED}
+    assert await world.install(documents("sticky-claims")) == {ApplyOutcome.UNCHANGED}
+
+
 async def test_a_refusal_names_the_object(world: InstallWorld) -> None:
     wrong = documents("rbac", "controller")
     deployment = next(each for each in wrong if each["kind"] == "Deployment")

@@ -21,8 +21,8 @@ from claimctl.wire.workloads import (
     JobSpec,
     JobStatus,
     ReplicaSet,
-    ScalableSpec,
     StatefulSet,
+    StatefulSetSpec,
     Workload,
 )
 from tests.support.builders import NOW, owned, running
@@ -41,8 +41,8 @@ META = ObjectMeta(name="w", uid="u")
 GOING = ObjectMeta(name="w", uid="u", deletion_timestamp=NOW)
 
 
-def scaled(replicas: int | None) -> ScalableSpec:
-    return ScalableSpec(replicas=replicas, template=TEMPLATE)
+def scaled(replicas: int | None) -> StatefulSetSpec:
+    return StatefulSetSpec(replicas=replicas, template=TEMPLATE)
 
 
 def job(*conditions: str, parallelism: int | None = None, suspend: bool = False) -> Job:

@@ -1,0 +1,244 @@
+"""Which claim belongs to which ordinal, and who still wants it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from claimctl.reservation.facts.ordinals import (
+    asked_entries,
+    claim_name,
+    for_ordinal,
+    sticky_entries,
+    waits_for_policy,
+)
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState, observe
+from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSchedulingGroup, PodSpec, PodTemplateSpec
+from claimctl.wire.reservations import (
+    DELETE,
+    RETAIN,
+    STICKY_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
+    ClaimReservationSpec,
+    StickyClaim,
+    WorkloadRef,
+)
+from claimctl.wire.workloads import (
+    Job,
+    JobSpec,
+    JobStatus,
+    OrdinalWish,
+    StatefulSet,
+    StatefulSetOrdinals,
+    StatefulSetSpec,
+    Workload,
+    ordinal_wish,
+)
+
+SET = WorkloadRef(api_group="apps", kind="StatefulSet", name="train")
+OWNER = OwnerReference(
+    api_version="apps/v1", kind="StatefulSet", name="train", uid="uid-train", controller=True
+)
+NAME = "train-2.sts.gpu.big"
+
+
+def pod(claim: str = NAME, note: str | None = "gpu=big", owner: OwnerReference = OWNER) -> Pod:
+    annotations = {} if note is None else {STICKY_CLAIMS_ANNOTATION: note}
+    return Pod(
+        metadata=ObjectMeta(
+            name="train-2",
+            annotations={STICKY_ANNOTATION: "*"} | annotations,
+            owner_references=(owner,),
+        ),
+        spec=PodSpec(resource_claims=(PodResourceClaim(name="gpu", resource_claim_name=claim),)),
+    )
+
+
+def template(
+    sticky: str | None = "*", *entries: tuple[str, str], group: str = ""
+) -> PodTemplateSpec:
+    made = entries or (("gpu", "big"),)
+    return PodTemplateSpec(
+        metadata=ObjectMeta(annotations=None if sticky is None else {STICKY_ANNOTATION: sticky}),
+        spec=PodSpec(
+            scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
+            resource_claims=tuple(
+                PodResourceClaim(name=name, resource_claim_template_name=made)
+                for name, made in made
+            ),
+        ),
+    )
+
+
+def stateful_set(
+    replicas: int | None = 3, start: int = 0, sticky: str | None = "*", group: str = ""
+) -> StatefulSet:
+    return StatefulSet(
+        metadata=ObjectMeta(name="train", uid="uid-train"),
+        spec=StatefulSetSpec(
+            replicas=replicas,
+            ordinals=StatefulSetOrdinals(start=start) if start else None,
+            template=template(sticky, group=group),
+        ),
+    )
+
+
+def job(completed: str = "", failed: str | None = None, completions: int | None = 8) -> Job:
+    return Job(
+        metadata=ObjectMeta(name="train", uid="uid-train"),
+        spec=JobSpec(completions=completions, completion_mode="Indexed", template=template()),
+        status=JobStatus(completed_indexes=completed, failed_indexes=failed),
+    )
+
+
+def test_a_pod_names_the_claim_of_its_ordinal() -> None:
+    (entry,) = sticky_entries(pod())
+    assert (entry.claim, entry.template, entry.ordinal) == (NAME, "big", 2)
+    assert entry.owner is OWNER
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pod(note=None),
+        pod(note=""),
+        pod(note="gpu"),
+        pod(note="other=big"),
+        pod(note="gpu=small"),
+        pod("train-x.sts.gpu.big"),
+        pod("train-02.sts.gpu.big"),
+        pod("train-2.job.gpu.big"),
+        pod("other-2.sts.gpu.big"),
+        pod("train-.sts.gpu.big"),
+        pod("train-99999999999.sts.gpu.big"),
+        pod("train-².sts.gpu.big"),
+        pod(owner=replace(OWNER, controller=False)),
+        pod(owner=replace(OWNER, kind="ReplicaSet")),
+        pod(owner=replace(OWNER, api_version="example.com/v1")),
+    ],
+)
+def test_a_pod_is_not_believed_that_says_something_else_than_the_policy(made: Pod) -> None:
+    assert list(sticky_entries(made)) == []
+
+
+LABELS = st.from_regex("[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
+TEMPLATES = st.from_regex(
+    r"[a-z0-9]([-a-z0-9]{0,4}[a-z0-9])?(\.[a-z0-9]{1,3}){0,2}", fullmatch=True
+)
+PARTS = st.tuples(
+    st.sampled_from([("apps", "StatefulSet"), ("batch", "Job")]),
+    LABELS,
+    st.integers(0, 3),
+    LABELS,
+    TEMPLATES,
+)
+
+
+@given(PARTS, PARTS)
+def test_no_two_ordinals_share_a_claim(one: tuple, other: tuple) -> None:  # type: ignore[type-arg]  # drawn
+    def name(kind: tuple[str, str], *rest: object) -> str:
+        workload, ordinal, entry, made = rest
+        ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=str(workload))
+        assert isinstance(ordinal, int)
+        return claim_name(ref, ordinal, str(entry), str(made))
+
+    assert (name(*one) == name(*other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (template("*"), ["gpu"]),
+        (template(" * "), ["gpu"]),
+        (template("gpu, nic", ("gpu", "big"), ("nic", "fast"), ("disk", "nvme")), ["gpu", "nic"]),
+        (template(None), []),
+        (template(""), []),
+        (template("*", group="train"), []),
+        (template("gpu", group="train"), ["gpu"]),
+    ],
+)
+def test_the_annotation_of_the_pod_template_says_which_entries(
+    made: PodTemplateSpec, wanted: list[str]
+) -> None:
+    assert [entry.name for entry in asked_entries(made)] == wanted
+
+
+def test_a_pod_that_no_policy_has_rewritten_waits_for_one() -> None:
+    asked = template()
+    bare = Pod(metadata=asked.metadata, spec=asked.spec)
+    assert waits_for_policy(bare)
+    assert not waits_for_policy(pod())
+    assert not waits_for_policy(Pod(spec=asked.spec))
+
+
+@pytest.mark.parametrize(
+    ("workload", "ordinal", "wish"),
+    [
+        (stateful_set(), 2, OrdinalWish.YES),
+        (stateful_set(), 3, OrdinalWish.NOT_NOW),
+        (stateful_set(None), 0, OrdinalWish.YES),
+        (stateful_set(None), 1, OrdinalWish.NOT_NOW),
+        (stateful_set(0), 0, OrdinalWish.NOT_NOW),
+        (stateful_set(start=5), 4, OrdinalWish.NOT_NOW),
+        (stateful_set(start=5), 7, OrdinalWish.YES),
+        (stateful_set(start=5), 8, OrdinalWish.NOT_NOW),
+        (job(), 7, OrdinalWish.YES),
+        (job(), 8, OrdinalWish.NOT_NOW),
+        (job("1,3-5"), 2, OrdinalWish.YES),
+        (job("1,3-5"), 4, OrdinalWish.NEVER),
+        (job("1,3-5"), 1, OrdinalWish.NEVER),
+        (job("", "0"), 0, OrdinalWish.NEVER),
+        (job("nonsense,2"), 2, OrdinalWish.NEVER),
+    ],
+)
+def test_whether_an_ordinal_is_wanted(
+    workload: StatefulSet | Job, ordinal: int, wish: OrdinalWish
+) -> None:
+    assert ordinal_wish(workload, ordinal) is wish
+
+
+def state(
+    workload: Workload | None, ordinal: int = 0, claim: str = "", **sticky: str
+) -> WorkloadState:
+    """The state of the workload for the claim of an ordinal."""
+    ref = replace(SET, kind="Job", api_group="batch") if isinstance(workload, Job) else SET
+    spec = ClaimReservationSpec(
+        resource_claim_name=claim or claim_name(ref, ordinal, "gpu", "big"),
+        workload_ref=ref,
+        sticky=StickyClaim(ordinal=ordinal, **sticky),
+    )
+    whole = WorkloadState(WorkloadPhase.ABSENT) if workload is None else observe(workload, "")
+    return for_ordinal(whole, workload, spec)
+
+
+@pytest.mark.parametrize(
+    ("made", "phase", "names_claim", "over"),
+    [
+        (state(stateful_set(), 2), WorkloadPhase.ACTIVE, True, False),
+        # scaled below it
+        (state(stateful_set(), 3), WorkloadPhase.IDLE, True, False),
+        (state(stateful_set(), 3, when_scaled=DELETE), WorkloadPhase.IDLE, True, True),
+        (state(stateful_set(0), 0), WorkloadPhase.IDLE, True, False),
+        # its index has ended
+        (state(job("0"), 0), WorkloadPhase.IDLE, True, True),
+        # the pod template asks for another claim, or for none
+        (state(stateful_set(), 2, f"{NAME}.old"), WorkloadPhase.ACTIVE, False, True),
+        (state(stateful_set(sticky=None), 2), WorkloadPhase.ACTIVE, False, True),
+        # the workload is gone
+        (state(None, 2), WorkloadPhase.ABSENT, True, True),
+        (state(None, 2, when_deleted=RETAIN), WorkloadPhase.IDLE, True, False),
+        # another release of claimctl has written what this one does not know
+        (state(stateful_set(), 3, when_scaled="Perhaps"), WorkloadPhase.IDLE, True, False),
+    ],
+)
+def test_the_state_of_a_workload_for_one_ordinal(
+    made: WorkloadState, phase: WorkloadPhase, names_claim: bool, over: bool
+) -> None:
+    assert (made.phase, made.names_claim, made.claim_over) == (phase, names_claim, over)
+
+
+def test_an_ordinal_wants_one_pod() -> None:
+    assert (state(stateful_set(), 2).wants, state(stateful_set(), 3).wants) == (1, 0)
