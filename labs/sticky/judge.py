@@ -14,7 +14,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl_witness.world import TERMINAL, World, as_claim, as_pod
-from labs.sticky.wishes import KINDS, Place, Wish, Wishes, wish_of
+from labs.sticky.wishes import KINDS, Place, Wishes, wish_of
 
 ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
 OWNERS = {"StatefulSet": "sts", "Job": "job"}
@@ -38,7 +38,9 @@ class ClaimState:
     devices: frozenset[tuple[str, str]] = frozenset()
     allocated_at: float = 0.0
     held: bool = False
-    """Whether its workload has been listed since the allocation."""
+    """Whether its workload is listed, by ``status`` or ``spec``."""
+    let_go: str = ""
+    """Why the hold went that was there; '' while it is there, and before it came."""
     reserved_for: str = ""
     """The UID of ``spec.reservedFor``."""
 
@@ -66,14 +68,24 @@ class StickyJudge:
     """When a pod last waited for the claim."""
     _made: dict[str, float] = field(default_factory=dict)
     """By UID: when a pod was made."""
+    _withdrawn: set[str] = field(default_factory=set)
+    """Claims whose ClaimReservation a person has deleted."""
 
     def __post_init__(self) -> None:
         self.world.listen(self._notice)
 
-    def wish(self, place: Place) -> Wish | None:
-        """The present wish of the place's workload."""
+    def may_stay(self, place: Place) -> bool:
+        """Whether the claim of a workload that is gone may be there at the end of the history.
+
+        It may if the workload's settings kept it, and a pod of the workload might have named it.
+        """
         known = self.wishes.get((place.word, place.owner))
-        return known.last if known is not None and known.listed else None
+        if known is None or not known.listed or known.last.exists:
+            return False
+        gone, before = known.last, [wish for wish in known.listed if wish.exists]
+        long_before = [wish for wish in before if wish.at <= gone.at - SLACK]
+        recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
+        return gone.when_deleted == "Retain" and any(not wish.is_over(place) for wish in recent)
 
     # -- what happens
 
@@ -85,6 +97,8 @@ class StickyJudge:
                 self._notice_pod(revision)
             case "resourceclaims":
                 self._notice_claim(revision)
+            case "claimreservations":
+                self._notice_reservation(revision)
             case "nodes":
                 node = revision.object() if revision.type != "DELETED" else {}
                 spec = node.get("spec") or {}
@@ -99,6 +113,13 @@ class StickyJudge:
             wishes.end(revision.at)
         else:
             wishes.note(wish_of(revision.plural, revision.object(), revision.at))
+
+    def _notice_reservation(self, revision: Revision) -> None:
+        claim = revision.object()["spec"]["resourceClaimName"]
+        if revision.type == "ADDED":
+            self._withdrawn.discard(claim)
+        elif revision.verb == "delete" and not revision.actor.startswith("system:"):
+            self._withdrawn.add(claim)
 
     def _notice_devices(self, revision: Revision) -> None:
         before = _devices_of(revision.previous_object())
@@ -140,6 +161,8 @@ class StickyJudge:
         devices = _allocated(claim)
         if known is not None and known.devices and devices != known.devices:
             self._judge_loss(name, place, known, revision)
+        elif known is not None and claim is not None:
+            self._note_hold(name, place, known, claim, revision)
         if claim is None:
             self.claims.pop(name, None)
             self._judge_deletion(name, revision)
@@ -149,8 +172,8 @@ class StickyJudge:
             reserved = claim.spec.reserved_for
             known.reserved_for = reserved.uid if reserved is not None else ""
         if devices != known.devices:
-            known.devices, known.allocated_at, known.held = devices, revision.at, False
-        known.held |= any(each.name == place.owner for each in claim.status.reserved_for)
+            known.devices, known.allocated_at, known.let_go = devices, revision.at, ""
+        known.held = _is_held(claim, place)
         if claim.metadata.deleting and revision.actor in self.users and not _was_deleting(revision):
             self._judge_deletion(name, revision)
 
@@ -197,10 +220,24 @@ class StickyJudge:
         self.counts[f"devices given up: {reason or 'without a reason'}"] += 1
         if not reason:
             text = f"{name} lost {sorted(known.devices)} at t={revision.at:.3f}"
-            self._accuse(f"{text} by {revision.actor}, held: {known.held}")
+            self._accuse(f"{text} by {revision.actor.rpartition(':')[2]}, held: {known.held}")
+
+    def _note_hold(
+        self, name: str, place: Place, known: ClaimState, claim: ResourceClaim, revision: Revision
+    ) -> None:
+        """A hold that goes has a reason then, whatever becomes of the devices later."""
+        held = _is_held(claim, place)
+        if held:
+            known.let_go = ""
+        elif known.held and known.devices:
+            known.let_go = self._reason(name, place, known, revision)
 
     def _reason(self, name: str, place: Place, known: ClaimState, revision: Revision) -> str:
         at = revision.at
+        if known.let_go:
+            return known.let_go
+        if name in self._withdrawn:
+            return "reservation deleted"
         wishes = self.wishes.get((place.word, place.owner), Wishes())
         if reason := wishes.excuse(place, at, SLACK, known.allocated_at):
             return reason
@@ -237,6 +274,11 @@ class StickyJudge:
 def _was_deleting(revision: Revision) -> bool:
     before = revision.previous_object()
     return before is not None and bool(before["metadata"].get("deletionTimestamp"))
+
+
+def _is_held(claim: ResourceClaim, place: Place) -> bool:
+    """Whether the workload of the place is listed."""
+    return any(each.name == place.owner for each in claim.status.reserved_for)
 
 
 def _allocated(claim: ResourceClaim | None) -> frozenset[tuple[str, str]]:

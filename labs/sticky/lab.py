@@ -136,11 +136,8 @@ def _look_for_rests(testbed: Testbed, verdict: RunVerdict) -> None:
     names = {claim["metadata"]["name"] for claim in testbed.objects("resourceclaims")}
     for name in sorted(names | kept.keys()):
         place = Place.of(name)
-        wish = judge.wish(place) if place is not None else None
-        if wish is None or wish.when_deleted == "Delete":
-            verdict.leaks.append(f"{name} is left: its workload is gone")
-        elif place is not None and (place.entry, place.template) not in wish.asked:
-            verdict.leaks.append(f"{name} is left: no pod will name it")
+        if place is None or not judge.may_stay(place):
+            verdict.leaks.append(f"{name} is left, and no pod will name it")
 
 
 def _judged(testbed: Testbed) -> StickyJudge:

@@ -19,10 +19,7 @@ FOUND, MISSED = 0, 1
 SEEDS = 60
 """How many seeds are played for one bug."""
 
-ORDINALS, LIFECYCLE = (
-    "claimctl.reservation.facts.ordinals",
-    "claimctl.reservation.release.lifecycle",
-)
+LIFECYCLE = "claimctl.reservation.release.lifecycle"
 MUTANTS = (
     Mutant(
         "hold no sticky claim",
@@ -33,17 +30,17 @@ MUTANTS = (
     ),
     Mutant(
         "count ordinals from 1",
-        ORDINALS,
-        "wanted",
-        "ordinal in workload.spec.wanted_ordinals",
-        "ordinal + 1 in workload.spec.wanted_ordinals",
+        "claimctl.wire.workloads",
+        "ordinal_wish",
+        "ordinal not in workload.spec.wanted_ordinals",
+        "ordinal + 1 not in workload.spec.wanted_ordinals",
     ),
     Mutant(
         "delete whatever is scaled away",
-        ORDINALS,
-        "for_ordinal",
-        "still is Wanted.NOT_NOW and sticky.when_scaled == DELETE",
-        "still is Wanted.NOT_NOW",
+        "claimctl.reservation.facts.ordinals",
+        "is_superfluous",
+        "still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
+        "still is OrdinalWish.NOT_NOW",
     ),
     Mutant(
         "delete a claim that pods name",
