@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import replace
 from typing import Any
 
@@ -38,11 +38,24 @@ class Pool:
         self._kind = (driver.resource_api, "ResourceSlice")
         self.slice = f"{driver.name}-{node}"
 
-    async def offers(self, *devices: str, count: int = 1, taints: Any = ()) -> None:
-        """Publish these devices from now on, in one slice of ``count``."""
+    async def offers(
+        self,
+        *devices: str,
+        count: int = 1,
+        taints: Any = (),
+        tainted: Container[str] | None = None,
+    ) -> None:
+        """Publish these devices from now on, in one slice of ``count``.
+
+        Args:
+            tainted: the devices that have the taints; None: all.
+        """
         self._generation += 1
         published = [
-            {"name": device, **({"taints": list(taints)} if taints else {})} for device in devices
+            {"name": device}
+            if not taints or (tainted is not None and device not in tainted)
+            else {"name": device, "taints": list(taints)}
+            for device in devices
         ]
         pool = {"name": self.node, "generation": self._generation, "resourceSliceCount": count}
         patch = {"spec": {"pool": pool, "devices": published}}
