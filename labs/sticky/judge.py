@@ -35,6 +35,7 @@ class ClaimState:
     """One sticky claim, as the server has it now."""
 
     uid: str
+    made_at: float
     devices: frozenset[tuple[str, str]] = frozenset()
     allocated_at: float = 0.0
     held: bool = False
@@ -168,7 +169,7 @@ class StickyJudge:
             self._judge_deletion(name, revision)
             return
         if known is None or known.uid != claim.metadata.uid:
-            known = self.claims[name] = ClaimState(claim.metadata.uid)
+            known = self.claims[name] = ClaimState(claim.metadata.uid, revision.at)
             reserved = claim.spec.reserved_for
             known.reserved_for = reserved.uid if reserved is not None else ""
         if devices != known.devices:
@@ -239,7 +240,7 @@ class StickyJudge:
         if name in self._withdrawn:
             return "reservation deleted"
         wishes = self.wishes.get((place.word, place.owner), Wishes())
-        if reason := wishes.excuse(place, at, SLACK, known.allocated_at):
+        if reason := wishes.excuse(place, at, SLACK, known.made_at):
             return reason
         if known.reserved_for and wishes.listed and wishes.last.uid != known.reserved_for:
             return "reserved for an earlier workload"

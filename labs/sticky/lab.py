@@ -180,7 +180,8 @@ def main(arguments: Sequence[str]) -> int:
         )
         if not done.verdict.good:
             bad += 1
-            print(done.verdict.shown() if bad == 1 else "\n".join(done.verdict.texts()[:10]))
+            text = done.verdict.shown() if bad == 1 else "\n".join(done.verdict.texts()[:10])
+            print(text, flush=True)
     print(frame.figures([("runs", given.seeds), ("bad runs", bad)]))
     print("\n".join(f"{count:8} {what}" for what, count in sorted(counts.items())))
     return 1 if bad else 0

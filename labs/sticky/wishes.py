@@ -94,8 +94,8 @@ class Wishes:
 
         Args:
             slack: for how long a reason still counts that has passed.
-            since: when the device was allocated. A workload that was deleted after it takes the
-                device along, even if it has been created anew since.
+            since: when the claim was made. A workload that was deleted after it takes the claim
+                along, even if it has been created anew since.
         """
         until = at
         for wish in reversed(self.listed):
