@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
 from typing import Any
 
 from kube_in_process.real.flags import Parser, number
@@ -23,6 +25,7 @@ from labs.sticky.users import Size, StickyUsers
 from labs.sticky.wishes import Place
 from labs.torture.explorer import PAUSES, ProcessFaults, Schedule
 from labs.torture.faults import Faults
+from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import clear_away, come_true, remove_reservations
 from labs.torture.reference import dialects
 from labs.torture.testbed import RunVerdict, Testbed, closed, history, judge, opened
@@ -31,6 +34,8 @@ from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 LIMIT = 100_000.0
 """Virtual seconds after which a run fails."""
 DIALECTS = ("hold-1.36", "hold-1.36", "native")
+LIVES = (20, 200)
+"""The requests of the shortest and of the longest life of a controller while users act."""
 NOTICED = 5.0
 """Seconds until a controller has written changed settings into its ClaimReservations."""
 FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
@@ -76,6 +81,7 @@ async def _play(schedule: Schedule, size: Size, done: StickyRun, keep_log: bool)
     try:
         users.begin()
         processes = ProcessFaults(testbed, schedule, faults, choices=FAULTS)
+        testbed.plan = partial(_dying, rng)
         processes.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
@@ -83,15 +89,21 @@ async def _play(schedule: Schedule, size: Size, done: StickyRun, keep_log: bool)
             users.act()
             await processes.strike(users)
             await testbed.sleep(rng.choice(PAUSES))
+        testbed.plan = FaultPlan
+        done.counts["controllers killed"] += len(testbed.ended)
         users.mend()
         await _conclude(testbed, users, done.verdict)
         _judge(testbed, done)
     finally:
         await closed(testbed)
-    done.counts["controllers killed"] += processes.born - 1
     if keep_log or not done.verdict.good:
         done.verdict.log += ["what was done:", *users.log, "what became of it:"]
         done.verdict.log += history(testbed.cluster, first)
+
+
+def _dying(rng: Random) -> FaultPlan:
+    """The faults of a process that dies after a while, at any of its requests."""
+    return FaultPlan(dies_at=rng.randint(*LIVES), delivered=rng.random() < 0.5)
 
 
 async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -> None:
