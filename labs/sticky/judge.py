@@ -14,7 +14,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl_witness.world import TERMINAL, World, as_claim, as_pod
-from labs.sticky.wishes import KINDS, Place, Wishes, wish_of
+from labs.sticky.wishes import KINDS, StickyPlace, Wishes, wish_of
 
 ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
 OWNERS = {"StatefulSet": "sts", "Job": "job"}
@@ -31,7 +31,7 @@ MEANWHILE = 2.0
 
 
 @dataclass(slots=True)
-class ClaimState:
+class JudgedClaim:
     """One sticky claim, as the server has it now."""
 
     uid: str
@@ -60,7 +60,7 @@ class StickyJudge:
     counts: Counter[str] = field(default_factory=Counter)
     """Pods that came back to their device, and for each reason the devices that were given up."""
     wishes: dict[tuple[str, str], Wishes] = field(default_factory=dict)
-    claims: dict[str, ClaimState] = field(default_factory=dict)
+    claims: dict[str, JudgedClaim] = field(default_factory=dict)
     _last: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     """By claim: the devices of the last pod that was bound, unless they were given up since."""
     _broken: dict[str, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class StickyJudge:
     def __post_init__(self) -> None:
         self.world.listen(self._notice)
 
-    def may_stay(self, place: Place) -> bool:
+    def may_stay(self, place: StickyPlace) -> bool:
         """Whether the claim of a workload that is gone may be there at the end of the history.
 
         It may if the workload's settings kept it, and a pod of the workload might have named it.
@@ -149,14 +149,14 @@ class StickyJudge:
         before = revision.previous_object()
         bound = before is not None and not before["spec"].get("nodeName") and pod.spec.node_name
         for entry in pod.spec.resource_claims if bound else ():
-            if Place.of(name := entry.resource_claim_name or "") is not None:
+            if StickyPlace.of(name := entry.resource_claim_name or "") is not None:
                 self._judge_binding(name, pod)
 
     def _notice_claim(self, revision: Revision) -> None:
         claim, name = as_claim(revision), revision.name
         if revision.type == "ADDED":
             self._judge_generated(revision.object())
-        if (place := Place.of(name)) is None:
+        if (place := StickyPlace.of(name)) is None:
             return
         known = self.claims.get(name)
         devices = _allocated(claim)
@@ -169,7 +169,7 @@ class StickyJudge:
             self._judge_deletion(name, revision)
             return
         if known is None or known.uid != claim.metadata.uid:
-            known = self.claims[name] = ClaimState(claim.metadata.uid, revision.at)
+            known = self.claims[name] = JudgedClaim(claim.metadata.uid, revision.at)
             reserved = claim.spec.reserved_for
             known.reserved_for = reserved.uid if reserved is not None else ""
         if devices != known.devices:
@@ -188,7 +188,7 @@ class StickyJudge:
         word = OWNERS[owner.kind]
         ordinal = (meta.labels or {}).get(INDEX[word])
         for entry in pod.spec.resource_claims:
-            place = Place.of(entry.resource_claim_name or "")
+            place = StickyPlace.of(entry.resource_claim_name or "")
             if entry.resource_claim_template_name or place is None:
                 self._accuse(f"pod {meta.name} has no sticky claim for {entry.name}")
             elif (place.word, place.owner, str(place.ordinal)) != (word, owner.name, ordinal):
@@ -214,7 +214,9 @@ class StickyJudge:
         if devices:
             self._last[name] = devices
 
-    def _judge_loss(self, name: str, place: Place, known: ClaimState, revision: Revision) -> None:
+    def _judge_loss(
+        self, name: str, place: StickyPlace, known: JudgedClaim, revision: Revision
+    ) -> None:
         """A device is given up only for a reason."""
         self._last.pop(name, None)
         reason = self._reason(name, place, known, revision)
@@ -224,7 +226,12 @@ class StickyJudge:
             self._accuse(f"{text} by {revision.actor.rpartition(':')[2]}, held: {known.held}")
 
     def _note_hold(
-        self, name: str, place: Place, known: ClaimState, claim: ResourceClaim, revision: Revision
+        self,
+        name: str,
+        place: StickyPlace,
+        known: JudgedClaim,
+        claim: ResourceClaim,
+        revision: Revision,
     ) -> None:
         """A hold that goes has a reason then, whatever becomes of the devices later."""
         held = _is_held(claim, place)
@@ -233,7 +240,7 @@ class StickyJudge:
         elif known.held and known.devices:
             known.let_go = self._reason(name, place, known, revision)
 
-    def _reason(self, name: str, place: Place, known: ClaimState, revision: Revision) -> str:
+    def _reason(self, name: str, place: StickyPlace, known: JudgedClaim, revision: Revision) -> str:
         at = revision.at
         if known.let_go:
             return known.let_go
@@ -277,7 +284,7 @@ def _was_deleting(revision: Revision) -> bool:
     return before is not None and bool(before["metadata"].get("deletionTimestamp"))
 
 
-def _is_held(claim: ResourceClaim, place: Place) -> bool:
+def _is_held(claim: ResourceClaim, place: StickyPlace) -> bool:
     """Whether the workload of the place is listed."""
     return any(each.name == place.owner for each in claim.status.reserved_for)
 

@@ -21,8 +21,8 @@ from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
 
 from labs import frame
 from labs.sticky.judge import StickyJudge
-from labs.sticky.users import Size, StickyUsers
-from labs.sticky.wishes import Place
+from labs.sticky.users import StickySize, StickyUsers
+from labs.sticky.wishes import StickyPlace
 from labs.torture.explorer import PAUSES, ProcessFaults, Schedule
 from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
@@ -49,7 +49,7 @@ class StickyRun:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def play(seed: int, size: Size, *, keep_log: bool = False) -> StickyRun:
+def play(seed: int, size: StickySize, *, keep_log: bool = False) -> StickyRun:
     """Play the users of a seed."""
     schedule = Schedule.of(seed)
     schedule.dialect = schedule.rng.choice(DIALECTS)
@@ -59,7 +59,7 @@ def play(seed: int, size: Size, *, keep_log: bool = False) -> StickyRun:
     return done
 
 
-async def _play(schedule: Schedule, size: Size, done: StickyRun, keep_log: bool) -> None:
+async def _play(schedule: Schedule, size: StickySize, done: StickyRun, keep_log: bool) -> None:
     rng = schedule.rng
     options = replace(
         dialects()[schedule.dialect],
@@ -147,7 +147,7 @@ def _look_for_rests(testbed: Testbed, verdict: RunVerdict) -> None:
     }
     names = {claim["metadata"]["name"] for claim in testbed.objects("resourceclaims")}
     for name in sorted(names | kept.keys()):
-        place = Place.of(name)
+        place = StickyPlace.of(name)
         if place is None or not judge.may_stay(place):
             verdict.leaks.append(f"{name} is left, and no pod will name it")
 
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
     parser.add_argument("--seeds", type=number(1), default=4, help="how many (%(default)s)")
     given = parser.parse_args(arguments)
-    size = Size(given.sets, given.ordinals, given.jobs, given.actions, given.nodes)
+    size = StickySize(given.sets, given.ordinals, given.jobs, given.actions, given.nodes)
     frame.quiet()
     counts, bad = Counter[str](), 0
     for seed in range(given.seed, given.seed + given.seeds):

@@ -102,11 +102,11 @@ def main(arguments: Sequence[str]) -> int:
 def _hunt(seeds: int) -> str:
     """The first finding; '' if there was none."""
     from labs.sticky.lab import play
-    from labs.sticky.users import Size
+    from labs.sticky.users import StickySize
 
     frame.quiet()
     for seed in range(seeds):
-        verdict = play(seed, Size()).verdict
+        verdict = play(seed, StickySize()).verdict
         if not verdict.good:
             return f"{verdict.name}: {verdict.texts()[0]}"
     return ""

@@ -9,17 +9,17 @@ import pytest
 from kube_in_process.storage.store import Revision
 
 from labs.sticky.judge import StickyJudge
-from labs.sticky.wishes import Place, Wish, Wishes
+from labs.sticky.wishes import StickyPlace, Wish, Wishes
 
 CLAIMCTL, KCM, USER = "system:serviceaccount:x:claimctl", "system:kcm", "user"
 NAME = "train-1.sts.gpu.big"
-PLACE = Place("sts", "train", 1, "gpu", "big")
+PLACE = StickyPlace("sts", "train", 1, "gpu", "big")
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "uid": "set"}
 HOLD = {"apiGroup": "apps", "resource": "statefulsets", "name": "train", "uid": "set"}
 Body = dict[str, Any]
 
 
-class Story:
+class ToldHistory:
     """A history that is told revision by revision, and its judge."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Story:
 
     def tell(
         self, at: float, group: str, plural: str, body: Body | str, actor: str = USER
-    ) -> Story:
+    ) -> ToldHistory:
         """An object as it is written, or the name of one that is deleted."""
         self._number += 1
         gone = isinstance(body, str)
@@ -48,7 +48,9 @@ class Story:
         )
         return self
 
-    def workload(self, at: float, replicas: int, template: str = "big", **notes: str) -> Story:
+    def workload(
+        self, at: float, replicas: int, template: str = "big", **notes: str
+    ) -> ToldHistory:
         named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in notes.items()}
         meta = {"name": "train", "namespace": "default", "uid": "set", "annotations": named}
         entry = {"name": "gpu", "resourceClaimTemplateName": template}
@@ -56,14 +58,14 @@ class Story:
         spec = {"replicas": replicas, "template": {**pod, "spec": {"resourceClaims": [entry]}}}
         return self.tell(at, "apps", "statefulsets", {"metadata": meta, "spec": spec})
 
-    def claim(self, at: float, device: str, *listed: Body, actor: str = KCM) -> Story:
+    def claim(self, at: float, device: str, *listed: Body, actor: str = KCM) -> ToldHistory:
         result = {"driver": "gpu", "pool": "node-0", "device": device, "request": "gpu"}
         allocation = {"allocation": {"devices": {"results": [result]}}} if device else {}
         meta = {"name": NAME, "namespace": "default", "uid": "claim"}
         body = {"metadata": meta, "spec": {}, "status": {**allocation, "reservedFor": [*listed]}}
         return self.tell(at, "resource.k8s.io", "resourceclaims", body, actor)
 
-    def pod(self, at: float, node: str = "", index: str = "1", **entry: str) -> Story:
+    def pod(self, at: float, node: str = "", index: str = "1", **entry: str) -> ToldHistory:
         meta: Body = {
             "name": "train-1",
             "namespace": "default",
@@ -77,9 +79,9 @@ class Story:
         return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
 
 
-def held(**notes: str) -> Story:
+def held(**notes: str) -> ToldHistory:
     """A StatefulSet of two whose second ordinal has run on a device that is held."""
-    story = Story().workload(0, 2, **notes).claim(1, "").pod(1)
+    story = ToldHistory().workload(0, 2, **notes).claim(1, "").pod(1)
     return story.claim(2, "dev-0", HOLD).pod(3, "node-0")
 
 
@@ -120,7 +122,7 @@ def test_a_pod_that_comes_back_is_counted() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_a_reason_that_users_or_devices_give_is_believed(reason: str, story: Story) -> None:
+def test_a_reason_that_users_or_devices_give_is_believed(reason: str, story: ToldHistory) -> None:
     story.claim(101, "", actor=CLAIMCTL)
     assert story.judge.violations == []
     assert story.judge.counts[f"devices given up: {reason}"] == 1
@@ -157,14 +159,14 @@ def test_a_claim_is_not_deleted_under_a_pod() -> None:
     ids=["generated", "of another ordinal"],
 )
 def test_each_pod_names_the_claim_of_its_own_ordinal(pod: dict[str, str], text: str) -> None:
-    assert Story().pod(0, **pod).judge.violations == [text]
+    assert ToldHistory().pod(0, **pod).judge.violations == [text]
 
 
 def test_a_claim_that_is_generated_beside_a_sticky_one_is_found() -> None:
     meta: Body = {"name": "train-1-gpu-x", "namespace": "default", "uid": "generated"}
     meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "train-1", "uid": "pod"}]
     body = {"metadata": meta, "spec": {}, "status": {}}
-    story = Story().pod(0).tell(1, "resource.k8s.io", "resourceclaims", body, KCM)
+    story = ToldHistory().pod(0).tell(1, "resource.k8s.io", "resourceclaims", body, KCM)
     assert story.judge.violations == ["claim train-1-gpu-x was generated for train-1"]
 
 
@@ -179,4 +181,4 @@ def test_what_may_stay_after_the_workload() -> None:
     assert not judge.may_stay(PLACE)
     wishes.end(100.0)
     assert judge.may_stay(PLACE)
-    assert not judge.may_stay(Place("sts", "train", 1, "gpu", "other"))
+    assert not judge.may_stay(StickyPlace("sts", "train", 1, "gpu", "other"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from labs.part import again, part
 from labs.sticky.lab import play
-from labs.sticky.users import Size
+from labs.sticky.users import StickySize
 
-SIZE = Size(sets=3, ordinals=3, jobs=1, actions=15)
+SIZE = StickySize(sets=3, ordinals=3, jobs=1, actions=15)
 
 
 def test_each_ordinal_keeps_its_device_whatever_users_do() -> None:

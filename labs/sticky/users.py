@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class StickySize:
     """How much there is."""
 
     sets: int = 3
@@ -44,7 +44,7 @@ class Size:
 class StickyUsers(UserActions):
     """Each method is one action on one workload, or on one node."""
 
-    size: Size = field(default_factory=Size)
+    size: StickySize = field(default_factory=StickySize)
     trouble: bool = True
     """Whether nodes and devices have faults, too."""
     pieces: dict[str, list[Object]] = field(default_factory=dict)

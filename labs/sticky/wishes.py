@@ -18,7 +18,7 @@ IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StickyPlace:
     """The ordinal of a workload, an entry and a template: what one sticky claim is for."""
 
     word: str
@@ -28,7 +28,7 @@ class Place:
     template: str
 
     @classmethod
-    def of(cls, claim: str) -> Place | None:
+    def of(cls, claim: str) -> StickyPlace | None:
         """The place that the name of a claim says; None for another claim."""
         found = NAME.match(claim)
         if found is None:
@@ -54,11 +54,11 @@ class Wish:
     policy: str = "WhileRunning"
     idle_seconds: int = IDLE_SECONDS
 
-    def wants(self, place: Place) -> bool:
+    def wants(self, place: StickyPlace) -> bool:
         """Whether a pod of the place's ordinal is to run."""
         return self.exists and not self.suspended and place.ordinal in self.ordinals
 
-    def is_over(self, place: Place) -> str:
+    def is_over(self, place: StickyPlace) -> str:
         """Why nobody needs the claim of the place any more; '' if somebody may."""
         if not self.exists:
             return "gone" if self.when_deleted == "Delete" else ""
@@ -89,7 +89,7 @@ class Wishes:
         if self.listed:
             self.note(replace(self.last, at=at, exists=False))
 
-    def excuse(self, place: Place, at: float, slack: float, since: float) -> str:
+    def excuse(self, place: StickyPlace, at: float, slack: float, since: float) -> str:
         """Why the device of a place may be given up at a time; '' if there is no reason.
 
         Args:
@@ -113,7 +113,7 @@ class Wishes:
             until = wish.at
         return ""
 
-    def _idle(self, place: Place, at: float) -> float:
+    def _idle(self, place: StickyPlace, at: float) -> float:
         """For how long nobody has wanted a pod of the place, up to a time; -1: somebody does."""
         began = None
         for wish in reversed(self.listed):

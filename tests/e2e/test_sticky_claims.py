@@ -17,8 +17,8 @@ from claimctl.wire.resources import (
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import DEVICE_CLASS, HOLD_136, NAMESPACE, Stage
+from tests.e2e.pools import BROKEN, Pool
 from tests.e2e.sticky import asking, install_policy, make_templates, pods
-from tests.e2e.test_controller_devices_gone import BROKEN, Pool
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
