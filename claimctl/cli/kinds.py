@@ -1,4 +1,4 @@
-"""Workloads of any kind, read live for one command: their kinds, rules, chains and states."""
+"""Workloads of any kind, read live for one command: their kinds, their owners, their states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claimctl.controller.caches.kinds import KindState, rules_by_kind, state_of
 from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
-from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
+from claimctl.kube.errors import Forbidden, KubeError, UnreadableObject
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.facts.ancestors import Ancestor, Authority, who_decides
 from claimctl.reservation.facts.workloads import (
@@ -24,7 +24,7 @@ from claimctl.reservation.facts.workloads import (
 )
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules
-from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS, Resource
@@ -44,6 +44,8 @@ class KindReader:
         self._owners: dict[tuple[str, str, str], OwnerReference | None] = {}
         """By namespace, name and UID of the object, as a reference to it says."""
 
+    # -- kinds and their rules
+
     async def state(self, kind: Kind) -> KindState:
         """What is known of the kind. The user's rights are not asked for. Raises KubeError."""
         if kind not in self._states:
@@ -51,6 +53,16 @@ class KindReader:
                 self._client, self._discovery, kind, await self.rules()
             )
         return self._states[kind]
+
+    async def rules(self) -> dict[Kind, WorkloadKind]:
+        """The users' WorkloadKinds by kind; none if the user may not list them."""
+        if self._documents is None:
+            try:
+                listed = await list_if_served(self._client, WORKLOADKINDS)
+                self._documents = rules_by_kind(listed.items)
+            except Forbidden:
+                self._documents = {}
+        return self._documents
 
     async def served(self) -> tuple[KindState, ...]:
         """The kinds with a rule that the cluster serves and whose annotations are looked at, apart
@@ -105,6 +117,8 @@ class KindReader:
         ruled = {(kind[0], name): kind for kind, name in (await self._plurals()).items()}
         return ruled.get((group, plural))
 
+    # -- owners
+
     def know(self, metas: Iterable[ObjectMeta]) -> None:
         """Note the controllers of objects that were read anyway."""
         self._owners.update({(*meta.key, meta.uid): meta.controller() for meta in metas})
@@ -117,33 +131,33 @@ class KindReader:
             owners.append(owner)
             key = (namespace, owner.name, owner.uid)
             if key not in self._owners:
-                try:
-                    live = await read_object(self._client, self._discovery, owner, namespace)
-                except KubeError:
-                    live = None
+                live = await self._read(owner, namespace)
                 self._owners[key] = live.metadata.controller() if live is not None else None
             owner = self._owners[key]
         return tuple(owners)
 
+    async def under(self, uid: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:
+        """Those pods whose chain of controllers leads to an object."""
+        return tuple([pod for pod in pods if uid in {owner.uid for owner in await self.chain(pod)}])
+
     async def who_decides(self, annotation: str, meta: ObjectMeta) -> Authority:
         """Whether the annotation counts on an object, as far as the user may read those above."""
-        above, owner, namespace = list[Ancestor](), meta.controller(), meta.namespace
+        above, owner = list[Ancestor](), meta.controller()
         for _ in range(LONGEST_CHAIN):
             if owner is None:
                 break
-            try:
-                live = await read_object(self._client, self._discovery, owner, namespace)
-            except KubeError:
-                live = None
+            live = await self._read(owner, meta.namespace)
             if (rule := await self._annotated_rule((group_of(owner), owner.kind))) is not None:
-                ancestor = Ancestor(
-                    *rule.key, owner.name, owner.uid, copies=rule.copies_annotations
-                )
-                problem = "" if live is not None else f"you cannot read {owner.kind} {owner.name}"
-                noted = live.metadata.annotations or {} if live is not None else {}
-                above.append(replace(ancestor, annotations=noted, problem=problem))
+                above.append(_ancestor(rule, owner, live))
             owner = live.metadata.controller() if live is not None else None
         return who_decides(annotation, above)
+
+    async def _read(self, owner: OwnerReference, namespace: str) -> ObjectHeader | None:
+        """The owner; None if it is gone, or if the user may not read it."""
+        try:
+            return await read_object(self._client, self._discovery, owner, namespace)
+        except KubeError:
+            return None
 
     async def _annotated_rule(self, kind: Kind) -> Rule | None:
         """The rule of a kind whose annotations are looked at; None for other kinds."""
@@ -151,9 +165,7 @@ class KindReader:
             return shipped_rules()[kind]
         return next((it.rule for it in await self.served() if it.rule.key == kind), None)
 
-    async def under(self, uid: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:
-        """Those pods whose chain of controllers leads to an object."""
-        return tuple([pod for pod in pods if uid in {owner.uid for owner in await self.chain(pod)}])
+    # -- workloads
 
     async def workload(
         self, reservation: ClaimReservation, pods: Iterable[Pod]
@@ -170,21 +182,16 @@ class KindReader:
         kind = await self.state((ref.api_group, ref.kind))
         if kind.problem or kind.resource is None:
             return unknown_state(kind.rule, kind.problem), kind.resource
-        reference = reservation.status.reserved_for
-        recorded, workload = reference.uid if reference is not None else "", None
-        makers, left = frozenset[str](), None
         try:
-            live = await self._client.get(kind.resource, ref.name, namespace)
-            workload, uid = judged(live, kind.rule), live.metadata.uid
-            chains = [await self.chain(pod) for pod in pods]
-            # the direct controllers of the workload's pods
-            makers = frozenset(chain[0].uid for chain in chains if uid in {it.uid for it in chain})
-        except NotFound:
-            pass
+            live = await self._client.find(kind.resource, ref.name, namespace)
         except (Forbidden, UnreadableObject) as error:
             return unknown_state(kind.rule, str(error)), kind.resource
+        workload = judged(live, kind.rule) if live is not None else None
+        makers = await self._makers(live.metadata.uid, pods) if live is not None else frozenset()
+        reference = reservation.status.reserved_for
+        recorded = reference.uid if reference is not None else ""
         held_for = (recorded, reservation.metadata.uid)
-        state = custom_state(kind.rule, workload, makers, held_for, confirmed=True)
+        state, left = custom_state(kind.rule, workload, makers, held_for, confirmed=True), None
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
             stays = state.exists and not state.deleting
@@ -192,9 +199,15 @@ class KindReader:
             left = await self._children(kind, namespace, root, claim)
         return with_children(kind.rule, state, recorded, left), kind.resource
 
+    async def _makers(self, uid: str, pods: Iterable[Pod]) -> frozenset[str]:
+        """UIDs of the direct controllers of the workload's pods."""
+        chains = [await self.chain(pod) for pod in pods]
+        return frozenset(chain[0].uid for chain in chains if uid in {it.uid for it in chain})
+
     async def _children(
         self, kind: KindState, namespace: str, root: str, claim: str
     ) -> tuple[str, ...] | str:
+        """The children of a workload that may still make pods, or why they cannot be read."""
         for child in kind.rule.children:
             await self.state(child)
         try:
@@ -204,12 +217,10 @@ class KindReader:
         except (Forbidden, UnreadableObject) as error:
             return str(error)
 
-    async def rules(self) -> dict[Kind, WorkloadKind]:
-        """The users' WorkloadKinds by kind; none if the user may not list them."""
-        if self._documents is None:
-            try:
-                listed = await list_if_served(self._client, WORKLOADKINDS)
-                self._documents = rules_by_kind(listed.items)
-            except Forbidden:
-                self._documents = {}
-        return self._documents
+
+def _ancestor(rule: Rule, owner: OwnerReference, live: ObjectHeader | None) -> Ancestor:
+    """An owner of a kind whose annotations are looked at; ``live`` is None if it was not read."""
+    ancestor = Ancestor(*rule.key, owner.name, owner.uid, copies=rule.copies_annotations)
+    if live is None:
+        return replace(ancestor, problem=f"you cannot read {owner.kind} {owner.name}")
+    return replace(ancestor, annotations=live.metadata.annotations or {})

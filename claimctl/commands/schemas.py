@@ -15,7 +15,7 @@ MODULES = (
     "claimctl.commands.claims.documents",
     "claimctl.commands.claims.node_explanation",
     "claimctl.commands.claims.pod_document",
-    "claimctl.commands.claims.release_work",
+    "claimctl.commands.claims.release_request",
     "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
     "claimctl.commands.downgrade.report",

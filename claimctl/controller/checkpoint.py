@@ -16,7 +16,7 @@ API server refuses to watch claims from a version that is older than its own sta
 checkpoint counts only if it accepts that watch (``Memories.claims_listed``).
 
 The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
-What is not covered follows R. An earlier version of claimctl takes such an annotation for none.
+What is not covered follows R.
 """
 
 from __future__ import annotations

@@ -60,8 +60,6 @@ class Detection:
     dialect: str
     version: tuple[int, int]
     reasons: tuple[str, ...]
-    claims_version: str = "v1"
-    """The version of resource.k8s.io that claimctl uses."""
     groups_version: str = ""
     """The version of scheduling.k8s.io with PodGroups; '' if none is served."""
 
@@ -99,7 +97,6 @@ class DialectProbe:
             dialect,
             version,
             (*reasons, spoken),
-            claims_version=served.claims[0] if served.claims else "v1",
             groups_version=served.groups[0] if served.groups else "",
         )
 

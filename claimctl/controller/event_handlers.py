@@ -95,8 +95,8 @@ class Triggers:
         self._queues = queues
         self._leading = False
         self._unreadable = UnreadableObjects(caches)
-        observations.ghosts.is_node = self._is_node
-        observations.ghosts.drivers_on = caches.drivers_on
+        observations.ghosts.signs.is_node = self._is_node
+        observations.ghosts.signs.drivers_on = caches.drivers_on
         caches.nodes.subscribe(self._node)
         caches.claims.subscribe(self._claim)
         caches.pods.subscribe(self._pod)

@@ -38,6 +38,8 @@ log = structlog.get_logger(__name__)
 LEASE_SECONDS = 5.0
 """How long to wait for the Lease that may have a checkpoint. Without it, the grace counts."""
 GROUPS_TASK = "informer of podgroups"
+SYNC_SECONDS = 120.0
+"""How long the first lists may take. After that, the start fails."""
 FEW_WORKERS = 4
 """The most workloads, and the most PodGroups, that are reconciled at the same time. When many
 workloads appear together, their groups should exist before their pods are first scheduled."""
@@ -210,7 +212,7 @@ class Manager:
 
     async def _sync(self, informers: Sequence[Informer[Any]]) -> None:
         try:
-            async with asyncio.timeout(self.settings.sync_timeout_seconds):
+            async with asyncio.timeout(SYNC_SECONDS):
                 for informer in informers:
                     await informer.wait_synced()
         except TimeoutError:

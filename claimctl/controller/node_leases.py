@@ -84,7 +84,7 @@ class NodeLeases:
             while True:
                 await news.wait()
                 news.clear()
-                while nodes := self._seen.ghosts.nodes_to_watch():
+                while nodes := self._seen.ghosts.signs.nodes_to_watch():
                     # a new ghost may be on another node: the first look shows the rhythm before it
                     pause = await self._round(nodes)
                     with suppress(TimeoutError):
@@ -216,10 +216,10 @@ class NodeLeases:
         silent = self._is_silent(name)
         turned = silent is not (name in self._silent)
         (self._silent.add if silent else self._silent.discard)(name)
-        changed = set(self._seen.ghosts.judge_signs(name) if is_new else ())
+        changed = set(self._seen.ghosts.signs.judge(name) if is_new else ())
         if is_new:
             self._lacking.discard(name)
-            if self._seen.ghosts.wait_for_drivers(name):
+            if self._seen.ghosts.signs.wait_for_drivers(name):
                 self._lacking.add(name)
         if turned or moved:
             changed.update(self._seen.ghosts.claims_on(name))

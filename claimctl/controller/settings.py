@@ -71,8 +71,6 @@ class Settings(BaseModel):
     """The number of claims that are reconciled at the same time."""
     batch_seconds: float = Field(default=0.2, ge=0, le=60)
     """Changes of a claim within this time lead to one reconcile."""
-    sync_timeout_seconds: float = Field(default=120.0, gt=0)
-    """How long the first lists may take. After that, the start fails."""
     drain_seconds: float = Field(default=10.0, gt=0, le=600)
     """How long a reconcile that has begun may take to end after a stop."""
 

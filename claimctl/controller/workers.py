@@ -43,7 +43,6 @@ class After:
     seconds: float | None
 
 
-Outcome = After
 DONE, SOON = After(None), After(0.5)
 """After ``SOON``, a watch shows what another client wrote, or what this process knows already."""
 
@@ -54,7 +53,7 @@ class Reconciler(Protocol[C]):
     @property
     def name(self) -> str: ...
 
-    async def reconcile(self, key: C, span: Span) -> Outcome: ...
+    async def reconcile(self, key: C, span: Span) -> After: ...
 
 
 @dataclass(slots=True)

@@ -103,7 +103,7 @@ class Writer:
                 return await self._patch_reservation(write.reservation, body, "status")
             case SetFinalizer():
                 meta = write.reservation.metadata
-                body = finalizers_patch(meta, FINALIZER, present=write.present)
+                body = finalizers_patch(meta, present=write.present)
                 return await self._patch_reservation(write.reservation, body)
             case ClearReleaseRequest():
                 body = {"metadata": {"annotations": {write.annotation: None}}}
@@ -159,9 +159,9 @@ def settings_patch(old: ClaimReservation, new: ClaimReservation) -> dict[str, An
     return patch
 
 
-def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:
-    others = [known for known in meta.finalizers if known != finalizer]
-    return {"metadata": {"finalizers": [*others, finalizer] if present else others}}
+def finalizers_patch(meta: ObjectMeta, *, present: bool) -> dict[str, Any]:
+    others = [known for known in meta.finalizers if known != FINALIZER]
+    return {"metadata": {"finalizers": [*others, FINALIZER] if present else others}}
 
 
 def claim_body(

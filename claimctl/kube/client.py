@@ -150,9 +150,9 @@ class Client:
             return await self._read(resource, replace(call, may_be_missing=True))
         return None
 
-    async def get_raw(self, path: str, query: Query = ()) -> bytes:
+    async def get_raw(self, path: str) -> bytes:
         """Read the body of any path, such as ``/version``."""
-        return bytes(await self._sender.send(Call("GET", path, path, query)))
+        return bytes(await self._sender.send(Call("GET", path, path)))
 
     async def get_document(self, path: str, type_: type[T]) -> T:
         """Read the document at any path, such as ``/apis``, into ``type_``."""

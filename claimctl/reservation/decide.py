@@ -84,7 +84,7 @@ def decide(snapshot: Snapshot) -> Decision:
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     match facts.phase:
         case Phase.ABSENT:
-            lifecycle.make(facts, decision)
+            lifecycle.handle_absent(facts, decision)
         case Phase.UNALLOCATED:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
@@ -183,12 +183,7 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         # also if the list is in order now: nothing else tells that the fight is over
         decision.waits.append(FIGHT_REST)
     elif (plan.reserved_for or plan.clears) and plan.reserved_for != present:
-        late = snapshot.late is not None
-        leaves = late and not set(snapshot.no_pods) <= set(plan.reserved_for)
-        left = longest_binding_left(snapshot) if leaves else 0.0
-        if not late and snapshot.consumers.pending:
-            left = scheduler_busy_left(snapshot)
-        if left > 0:
+        if (left := _pause_before(snapshot, plan.reserved_for)) > 0:
             decision.waits.append(left)
             return
         if _leaves_pods_alone(snapshot, plan.reserved_for):
@@ -201,6 +196,15 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         if snapshot.evidence.last_attempt or not adds_only_tombstones(present, plan.reserved_for):
             present = ()
         decision.write = WriteList(version, plan.reserved_for, present=present)
+
+
+def _pause_before(snapshot: Snapshot, after: tuple[Reference, ...]) -> float:
+    """Seconds for which the list stays as it is: a late hold leaves when no pod may be bound beside
+    it any more, and any other list is left to a scheduler that is writing pods into it."""
+    if snapshot.late is not None:
+        leaves = not set(snapshot.no_pods) <= set(after)
+        return longest_binding_left(snapshot) if leaves else 0.0
+    return scheduler_busy_left(snapshot) if snapshot.consumers.pending else 0.0
 
 
 def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, ...]) -> bool:

@@ -37,10 +37,6 @@ class Exposition(Collector):
     def __init__(self, reader: InMemoryMetricReader) -> None:
         self._reader = reader
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry need not ask for the names at its start."""
-        return ()
-
     def collect(self) -> Iterator[Metric]:
         data = self._reader.get_metrics_data()
         for resource in data.resource_metrics if data is not None else ():

@@ -59,9 +59,9 @@ def map_list(*keys: str, most: int = MAX_ITEMS) -> Meta:
     return limit(maxItems=most, **kind)
 
 
-def set_list(most: int = MAX_ITEMS) -> Meta:
+def set_list() -> Meta:
     """A list of distinct values."""
-    return limit(maxItems=most, **{"x-kubernetes-list-type": "set"})
+    return limit(maxItems=MAX_ITEMS, **{"x-kubernetes-list-type": "set"})
 
 
 def rules(*pairs: tuple[str, str]) -> Meta:

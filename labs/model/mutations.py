@@ -256,7 +256,12 @@ FURTHER = (
         Hold(),
         replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
         (
-            without(lifecycle, "make", "snapshot.rules.settle_seconds - held.withdrawn_age", "0"),
+            without(
+                lifecycle,
+                "handle_absent",
+                "snapshot.rules.settle_seconds - held.withdrawn_age",
+                "0",
+            ),
             without(
                 lifecycle,
                 "remove_reservation_finalizers",

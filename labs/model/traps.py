@@ -90,8 +90,8 @@ def _nothing(*_: object) -> GivenUp:
 NOBODY_YIELDS = without(verdict, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
 STAYS = without(
     assess,
-    "holds_while_waiting",
-    "not by_fence and bool(facts.blockers) and only_listed and not left_over",
+    "_leaves_to_pods",
+    "bool(facts.blockers) and only_listed and not facts.snapshot.consumers.left_listed",
     "False",
 )
 NONE_AHEAD = (

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from claimctl.cli.formats import Output
+from claimctl.commands.claims.ended_pods import state_ended
 from claimctl.commands.claims.explanation import explain
-from claimctl.commands.claims.release_work import ReleaseWanted, state
+from claimctl.commands.claims.release_request import ReleaseWanted
 from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
@@ -141,5 +142,5 @@ async def test_a_pod_that_nothing_ends_keeps_its_device_until_somebody_says_it_h
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
     name = pod.metadata.name
     wanted = ReleaseWanted("slice", False, None, Output.TABLE, pod_has_ended=name)
-    assert await state(stage.client, found, wanted) == 0
+    assert await state_ended(stage.client, found, wanted) == 0
     await stage.until_released()

@@ -47,7 +47,6 @@ async def test_a_claim_is_held_through_idle_time_and_released_at_the_end(
         manager = await stage.started()
         assert manager.detection is not None
         assert manager.detection.dialect == "hold"
-        assert manager.detection.claims_version == version
         await stage.create(RESOURCECLAIMS, claim(version))
         await stage.create(DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
         await stage.until_running(3)
@@ -172,7 +171,6 @@ async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_ver
     await stage.clock.sleep(1500)
     assert manager.detection is not None
     assert manager.detection.dialect == "podgroup"
-    assert manager.detection.claims_version == "v1"
     assert manager.detection.groups_version == "v1beta1"
     await stage.delete(DEPLOYMENTS, "train")
     await stage.until_released()

@@ -9,6 +9,7 @@ import pytest
 from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.get_work import ClaimsWanted, gather, in_order
+from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
@@ -136,7 +137,7 @@ async def test_a_claim_that_asks_in_vain_takes_devices_from_nobody(
     found = await explain_pod(stage.client, NAMESPACE, late, stage.clock)
     assert found.reasons()[0][0] == reason
     assert words in found.reasons()[0][1]
-    assert not any("claimctl explain busy" in line for line in found.advice())
+    assert not any("claimctl explain busy" in line for line in pod_advice(found))
     views = await gather(stage.client, stage.clock.now(), ClaimsWanted(NAMESPACE))
     shown = [it.shown_state for it in views]
     assert shown == ["InUse", f"Pending ({reason})"]

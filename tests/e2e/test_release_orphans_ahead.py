@@ -142,21 +142,6 @@ async def test_another_run_goes_on_where_one_was_cut_off(stage: Stage, *, draine
     assert not any(it.startswith("claimreservations/") for it in await stage.references())
 
 
-@both
-@pytest.mark.parametrize("used", [False, True])
-async def test_a_guard_that_an_earlier_version_left_is_taken_out(stage: Stage, used: bool) -> None:
-    await orphans.in_use(stage, replicas=1)
-    meta = (await stage.claim()).metadata
-    guard = {"apiGroup": "claimctl.io", "resource": "guards", "name": meta.name, "uid": meta.uid}
-    await orphans.foreign(stage, "slice", guard, keep=True)
-    if not used:
-        await stage.delete(DEPLOYMENTS, "slice")
-        await stage.until(lambda: _none_bound(stage), "no pod runs")
-    assert await freed(stage) == FREED
-    assert await stage.allocated() is used
-    assert "guards/slice" not in await stage.references()
-
-
 async def test_a_claim_that_is_being_deleted_is_freed_without_a_guard(stage: Stage) -> None:
     await begun(stage)
     await stage.delete(RESOURCECLAIMS, "slice")

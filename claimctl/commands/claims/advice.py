@@ -8,8 +8,8 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.judgement import see_why, waiting_pods
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
+from claimctl.commands.claims.pod_advice import WELL, pod_advice, to_create
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import WELL, to_create
 from claimctl.commands.claims.release_waits import release_steps
 from claimctl.reservation.assessment.retention import Action
 from claimctl.reservation.facts.pods import is_stuck
@@ -204,7 +204,7 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
 
 def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
-    lines = [line for pod in findings.waiting for line in pod.advice()]
+    lines = [line for pod in findings.waiting for line in pod_advice(pod)]
     lines += [to_create(findings.namespace, name) for name in findings.missing]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]

@@ -8,6 +8,7 @@ from claimctl.cli.documents import Document, Names, Part, ReasonText, says, utc
 from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.documents import ConsumerCounts
 from claimctl.commands.claims.explanation import Explanation, effect_of
+from claimctl.commands.claims.pod_advice import next_steps
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.commands.claims.release_waits import waits_for
@@ -98,7 +99,7 @@ def pod_of(pod: PodFindings, model: type[P]) -> P:
         reasons=tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
         claims=tuple(_used(use) for use in pod.uses),
         rivals=pod.rivals,
-        advice=pod.next_steps(),
+        advice=next_steps(pod),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from claimctl.cli import extensions
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims.claim_view import views
+from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
     PUBLISHED_DEVICES,
@@ -16,7 +16,7 @@ from claimctl.commands.claims.device_classes import (
     shortfall,
 )
 from claimctl.commands.claims.explanation import Explanation, explain
-from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
+from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.downgrade.scope import crosses
 from claimctl.downgrade.under_way import read_plans
 from claimctl.kube.client import Client
@@ -26,6 +26,7 @@ from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import is_workload
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
 from claimctl.wire import resources as wire
 from claimctl.wire.coordination import Event
@@ -140,13 +141,21 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
     shown = views(claims, (), await everywhere(client, wire.CLAIMRESERVATIONS, place))
     slices = (await list_if_allowed(client, PUBLISHED_DEVICES)).items
     by_uid = {claim.metadata.uid: claim for claim in claims}
-    busy = [view.claim for view in shown if not is_idle(view)]
+    busy = [view.claim for view in shown if not _is_held_idle(view)]
     rivals = []
     for view in shown:
-        idle, claim = is_idle(view), by_uid[view.claim.metadata.uid]
+        idle, claim = _is_held_idle(view), by_uid[view.claim.metadata.uid]
         why = shortfall(own, claim, busy, slices) if idle else None
         rivals.append(RivalClaim(view.namespace, view.name, view.devices, view.holders, idle, why))
     return tuple(sorted(rivals, key=lambda rival: not rival.idle))
+
+
+def _is_held_idle(view: ClaimView) -> bool:
+    """Whether the list has a hold, and every ClaimReservation reports since when no pod uses it: a
+    status that was not written yet reports no pod either."""
+    held = any(map(is_workload, view.claim.status.reserved_for)) and bool(view.reservations)
+    statuses = [reservation.status for reservation in view.reservations]
+    return held and not any(status.consumers or not status.idle_since for status in statuses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Why a pod waits, and who has its devices, as ``claimctl explain pod/NAME`` says it. Pure."""
+"""Why a pod waits, and who has its devices, as ``claimctl explain pod/NAME`` says it. Pure.
+
+``pod_advice`` says what to do about each reason.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,23 +12,22 @@ from typing import Annotated
 
 from claimctl.cli.documents import Names, Part, says
 from claimctl.cli.extensions import PodWords
-from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.matters import IN_VAIN, MatterKind
-from claimctl.commands.claims.release_waits import release_steps, waits_for
+from claimctl.commands.claims.matters import MatterKind
+from claimctl.commands.claims.release_waits import waits_for
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
-from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
+from claimctl.reservation.facts.references import LIMIT, is_pod
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.traces import WholePod
 
-WELL = "Nothing is wrong."
-"""Never below a Warning Event, or below what keeps pods from a claim."""
-
-
-_BINDING = "BindingConditionsMissing"
+BINDING = "BindingConditionsMissing"
+"""The reason of a pod whose drivers have not reported what a scheduler waits for."""
+_RACE = "got allocated elsewhere in the meantime"
+_BLOCKED = "is in the process of being allocated"
+"""What kube-scheduler says of pods of a group that are in each other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +139,6 @@ class PodFindings:
                 return tuple(_refusal(self))
         return ()
 
-    def advice(self) -> tuple[str, ...]:
-        """What is known to help, with the command to run."""
-        return tuple(dict.fromkeys(_advice(self)))
-
-    def next_steps(self) -> tuple[str, ...]:
-        """What to do: what helps, else where to look, else that nothing is wrong."""
-        meta = self.pod.metadata
-        describe = f"kubectl -n {meta.namespace} describe pod {meta.name}"
-        otherwise = WELL
-        if self.state == "Waiting" and not self.rivals:
-            otherwise = f"See the scheduler's words: {describe}"
-        elif self.reasons():
-            otherwise = f"See what else is known: {describe}"
-        return self.advice() or (otherwise,)
-
 
 def _matters(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """What is wrong with the claims of the pod."""
@@ -182,7 +168,7 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
         yield from findings.words.beside
     elif findings.binding_waits:
-        yield from ((_BINDING, f"claim {claim}: {note}") for claim, note in findings.binding_waits)
+        yield from ((BINDING, f"claim {claim}: {note}") for claim, note in findings.binding_waits)
     elif not findings.group_gone and not any(use.problem for use in findings.uses):
         name = findings.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
@@ -231,115 +217,6 @@ def _resizing(findings: PodFindings) -> Iterator[tuple[str, str]]:
     if pending is not None and pending.status == "True":
         says = pending.message or "the kubelet says no more"
         yield f"Resize{pending.reason or 'Pending'}", says
-
-
-_MISSING_GROUP = {
-    True: "Wait: an upgrade has taken the PodGroups away; the next step: claimctl upgrade status",
-    False: "Create the PodGroup.",
-    None: "Create the PodGroup, or run `claimctl upgrade status` if it was deleted for an upgrade.",
-}
-"""What to do about a missing PodGroup, by whether an upgrade is under way."""
-
-
-def _advice(findings: PodFindings) -> Iterator[str]:
-    meta, node = findings.pod.metadata, findings.pod.spec.node_name
-    delete = f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}"
-    wait = "Wait a moment, and look again."
-    known = {
-        **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
-        **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
-        "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
-        "SharedClaimRace": wait,
-        _BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
-        "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",
-        "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
-        **findings.words.advice,
-    }
-    if findings.state not in TERMINAL_PHASES:
-        yield from (
-            step
-            for use in findings.uses
-            if use.explanation
-            for step in use.explanation.steps_for_pods
-        )
-    for reason, text in findings.reasons():
-        if reason == "ClaimReleasing":
-            yield from _about_releases(findings, wait)
-        elif reason == "Warning":
-            yield from about_warning(text, findings.pod, findings.kinds)
-        elif reason in known:
-            yield known[reason]
-    for use in findings.uses:
-        if use.problem and use.claim:
-            yield to_create(meta.namespace, use.claim)
-    yield from _about_rivals(findings)
-
-
-def _about_releases(findings: PodFindings, wait: str) -> Iterator[str]:
-    """What the releases of its claims wait for; a release that nothing blocks takes a moment."""
-    explained = (use.explanation for use in findings.uses if use.explanation is not None)
-    known = [step for claim in explained if claim.release for step in release_steps(claim)]
-    yield from known or (wait,)
-
-
-def _about_rivals(findings: PodFindings) -> Iterator[str]:
-    if findings.kinds & IN_VAIN:
-        return
-    idle = [rival for rival in findings.rivals if rival.idle]
-    for rival in idle:
-        command = f"claimctl release {rival.name} -n {rival.namespace}"
-        if rival.shortfall is None:
-            yield f"Free devices that are held idle: {command}"
-        else:
-            what = f"Claim {rival.namespace}/{rival.name} is held idle"
-            yield f"{what}, but its release may not help: {rival.shortfall}"
-    for busy in findings.rivals[: 0 if idle else 1]:
-        where = f"{busy.name} -n {busy.namespace}"
-        yield f"See what would free a claim in use: claimctl explain {where}"
-
-
-_TRIES_AGAIN = "the kubelet tries again every 60 to 90 s"
-_WORDS_OF_LOSS = ("is not allocatable", "allocatable not found", "could not find allocatable")
-"""What drivers say of a device that they do not offer any more."""
-
-
-def about_warning(note: str, pod: Pod, known: frozenset[MatterKind]) -> Iterator[str]:
-    """What to do about a Warning Event of a pod that does not start, beside what is known."""
-    place, name, node = pod.metadata.namespace, pod.metadata.name, pod.spec.node_name
-    if absent := re.search(r"DRA driver (\S+) is not registered", note):
-        yield f"Start driver {absent[1]} on node {node}; {_TRIES_AGAIN}."
-    elif "one pod per claim" in note:
-        text = f"claimctl takes the hold out of the claim's list; {_TRIES_AGAIN}."
-        yield f"Wait: {text} The controller's --one-pod-driver DRIVER spares the next pods this."
-    elif any(words in note for words in _WORDS_OF_LOSS):
-        if MatterKind.DEVICE_GONE not in known:
-            delete = f"kubectl -n {place} delete pod {name}"
-            yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
-    elif "already bound to pod" in note:
-        yield "Its driver gives the claim to one pod at a time: let the other pod end first."
-    elif note.startswith("FailedPrepareDynamicResources"):
-        yield f"Correct what the driver says above; {_TRIES_AGAIN}."
-    else:
-        describe = f"kubectl -n {place} describe pod {name}"
-        yield f"Correct what the Event says above; see more: {describe}"
-
-
-def to_create(namespace: str, claim: str) -> str:
-    """What to do about a claim that pods name and that does not exist."""
-    there_are = f"kubectl -n {namespace} get resourceclaims"
-    return f"Create claim {claim} in namespace {namespace}, or name one that exists: {there_are}"
-
-
-def is_idle(view: ClaimView) -> bool:
-    """Whether the list has a hold, and every ClaimReservation reports since when no pod uses it: a
-    status that was not written yet reports no pod either."""
-    held = any(map(is_workload, view.claim.status.reserved_for)) and bool(view.reservations)
-    statuses = [reservation.status for reservation in view.reservations]
-    return held and not any(status.consumers or not status.idle_since for status in statuses)
-
-
-_RACE = "got allocated elsewhere in the meantime"
-_BLOCKED = "is in the process of being allocated"
 
 
 def waiting_for_group(pod: Pod, notes: Collection[str], *, gone: bool) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         flag = "--node-is-off" if node_is_off else "--pod-has-ended"
         raise UsageError(f"{flag} excludes --wait and --cancel")
     from claimctl.cli.session import in_session
-    from claimctl.commands.claims.release_work import ReleaseWanted, release
+    from claimctl.commands.claims.release_request import ReleaseWanted
+    from claimctl.commands.claims.release_work import release
 
     limit = timeout if wait else None
     wanted = ReleaseWanted(claim, dry_run, limit, output, cancel, node_is_off, pod_has_ended)

@@ -31,11 +31,6 @@ class Check:
     uid: str = ""
 
     @property
-    def selector(self) -> str:
-        """The label selector of what the run makes."""
-        return f"{LABEL}={self.name}"
-
-    @property
     def hold(self) -> Reference:
         """The entry of a workload, as claimctl would write it to hold a claim for this Job."""
         return Reference(api_group=JOBS.group, resource=JOBS.plural, name=self.name, uid=self.uid)

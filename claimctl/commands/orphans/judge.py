@@ -24,7 +24,6 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     describe,
-    guard,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -125,10 +124,7 @@ class _Entries:
     pods: tuple[Reference, ...] = ()
     tombstones: tuple[Reference, ...] = ()
     guards: tuple[Reference, ...] = ()
-    """Entries by which a run of claimctl keeps the claim allocated for a while: those of the
-    ClaimReservations that adopt the claim, and ``old_guards``."""
-    old_guards: tuple[Reference, ...] = ()
-    """Those that an earlier version of claimctl wrote."""
+    """Entries of the ClaimReservations that adopt the claim: they keep it allocated for a while."""
     orphaned: tuple[Reference, ...] = ()
     """Claimctl's own references without a reservation."""
     unproven: tuple[Reference, ...] = ()
@@ -140,7 +136,7 @@ class _Entries:
     @property
     def releasable(self) -> tuple[Reference, ...]:
         """The entries that nobody answers for, but those of pods and tombstones."""
-        return (*self.orphaned, *self.dangling, *self.old_guards)
+        return (*self.orphaned, *self.dangling)
 
     @classmethod
     def of(cls, scanned: ScannedClaim) -> _Entries:
@@ -154,7 +150,6 @@ class _Entries:
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
             guards=tuple(entry for entry in listed if entry.uid in _guards(scanned)),
-            old_guards=tuple(entry for entry in listed if entry == guard(scanned.claim)),
             **{name: tuple(references) for name, references in holders.items()},
         )
 
@@ -176,11 +171,8 @@ def _holders(scanned: ScannedClaim) -> tuple[Reference, ...]:
 
 
 def _guards(scanned: ScannedClaim) -> frozenset[str]:
-    """UIDs of the guards: of ClaimReservations that adopt the claim and record themselves, and of
-    the entry that earlier versions wrote."""
-    own = (adoption.metadata.uid for adoption in scanned.adoptions)
-    listed = scanned.claim.status.reserved_for
-    return frozenset((*own, *(it.uid for it in listed if it == guard(scanned.claim))))
+    """UIDs of the guards: of ClaimReservations that adopt the claim and record themselves."""
+    return frozenset(adoption.metadata.uid for adoption in scanned.adoptions)
 
 
 def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
@@ -202,7 +194,7 @@ def own_holds(claim: ResourceClaim) -> frozenset[str]:
     listed = frozenset(
         entry.uid
         for entry in claim.status.reserved_for
-        if is_workload(entry) and not is_pod_group(entry) and entry != guard(claim)
+        if is_workload(entry) and not is_pod_group(entry)
     )
     if not listed:
         return listed

@@ -273,13 +273,17 @@ def adoptable(scanned: ScannedClaim) -> Orphan | None:
         return orphan
     if holds := orphaned_holds(scanned):
         return Orphan(Cause.ORPHANED_HOLD, "", entries=holds)
-    wanted = own_holds(claim) - {hold.uid for hold in unproven_holds(scanned)}
-    if claim.status.allocation is not None and not wanted and _tombstones(claim):
+    if claim.status.allocation is not None and not _has_hold(scanned) and _has_tombstone(claim):
         return Orphan(Cause.ORPHANED_TOMBSTONES, "")
     return None
 
 
-def _tombstones(claim: ResourceClaim) -> bool:
+def _has_hold(scanned: ScannedClaim) -> bool:
+    """Whether the list has a hold of claimctl, by more than managedFields."""
+    return bool(own_holds(scanned.claim) - {hold.uid for hold in unproven_holds(scanned)})
+
+
+def _has_tombstone(claim: ResourceClaim) -> bool:
     return any(map(is_tombstone, claim.status.reserved_for))
 
 
@@ -292,20 +296,24 @@ def _claims(scan: Scan) -> Iterator[Leftover]:
 
 
 def _traces_in(scanned: ScannedClaim, scan: Scan) -> Iterator[tuple[str, str]]:
+    """What claimctl has left in a claim that no ClaimReservation names: reason and message."""
     orphan, claim = adoptable(scanned), scanned.claim
-    unproven = {hold.uid for hold in unproven_holds(scanned)}
+    # while a ClaimReservation adopts the claim, that one is named for the list
+    if not scanned.adoptions or orphan is not None:
+        yield from _traces_in_list(scanned, orphan)
+    if lost_owners(claim, scan.reservations):
+        yield Why.OWNER, "is owned by a ClaimReservation that does not exist"
+
+
+def _traces_in_list(scanned: ScannedClaim, orphan: Orphan | None) -> Iterator[tuple[str, str]]:
     goes = "goes when `claimctl uninstall prepare` hands it over to a controller"
-    if scanned.adoptions and orphan is None:
-        pass  # the ClaimReservation that adopts the claim is named
-    elif own_holds(claim) - unproven:
+    if _has_hold(scanned):
         later = "goes after the annotation of its workload is removed"
         yield Why.HOLD, goes if orphan is not None else later
-    elif _tombstones(claim):
+    elif _has_tombstone(scanned.claim):
         yield Why.TOMBSTONES, goes
     elif orphan is not None:
         yield orphan.cause, f"{orphan.message}; {goes}"
-    if lost_owners(claim, scan.reservations):
-        yield Why.OWNER, "is owned by a ClaimReservation that does not exist"
 
 
 def lost_owners(

@@ -103,11 +103,13 @@ class Uninstall:
         self._writer = UninstallWriter(client, report)
         self._applied: list[Object] = []
         """The CRDs that this run has made."""
-        self._clean = False
+        self._was_clean = False
         """Whether the scan before showed nothing."""
+        self._seen: object = None
+        """What it showed, and what was removed by then."""
         self._began = clock.monotonic()
         self._changed = self._began
-        self._seen: object = None
+        """When that was new."""
 
     async def look(self) -> UninstallResult:
         """Say what is left, and write nothing; NoSuchNamespace if one of its scope is missing."""
@@ -170,30 +172,43 @@ class Uninstall:
         return UninstallResult(left, judge.notes(scan), self._writer.removed)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
-        """Whether to end. After writes, nothing may be left twice, ``LATE_SECONDS`` apart: a
+        """Whether to end: nothing is left, the time is over, or nothing changes any more."""
+        if self._is_clean(left):
+            return True
+        self._note_changes(scan, left)
+        late = self._clock.monotonic() - self._began >= self._wanted.timeout
+        return late or self._is_steady(scan, left)
+
+    def _is_clean(self, left: tuple[Leftover, ...]) -> bool:
+        """Whether nothing is left. After writes, this has to be so twice, ``LATE_SECONDS`` apart: a
         controller whose cache is late may make another ClaimReservation from an annotation that is
         gone."""
-        now = self._clock.monotonic()
-        clean, self._clean = self._clean or not self._writer.removed, not left
-        if not left and clean:
-            return True
+        twice, self._was_clean = self._was_clean, not left
+        return not left and (twice or not self._writer.removed)
+
+    def _note_changes(self, scan: Scan, left: tuple[Leftover, ...]) -> None:
+        """Note when what is left has changed, and report it."""
         seen = (
             {(leftover.identity, leftover.message) for leftover in left},
             len(self._writer.removed),
             scan.tended,
         )
-        if seen != self._seen:
-            self._seen, self._changed = seen, now
-            kinds = sorted(Counter(leftover.kind for leftover in left).items())
-            counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
-            self._report(f"left: {counts}" if left else "nothing is left")
-        if now - self._began >= self._wanted.timeout:
-            return True
-        waits = any(map(judge.passes, left))
-        tended = scan.tended or not _for_controller(scan)
+        if seen == self._seen:
+            return
+        self._seen, self._changed = seen, self._clock.monotonic()
+        kinds = sorted(Counter(leftover.kind for leftover in left).items())
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
+        self._report(f"left: {counts}" if left else "nothing is left")
+
+    def _is_steady(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
+        """Whether nothing has changed for long, although a controller was there where one is
+        needed, and time alone does not help."""
+        untended = not scan.tended and _for_controller(scan)
+        if untended or any(map(judge.passes, left)):
+            return False
         for_user = bool(left) and all(map(judge.is_for_user, left))
         steady = STEADY_FOR_USER_SECONDS if for_user else STEADY_SECONDS
-        return tended and not waits and now - self._changed >= steady
+        return self._clock.monotonic() - self._changed >= steady
 
     # -- writing
 

@@ -8,23 +8,23 @@ statuses of reservations keep them over a restart.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.boots import REMEMBERED_NODES, BootIds
-from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost
+from claimctl.controller.observations.boots import BootIds
+from claimctl.controller.observations.ghost_signs import GhostSigns
+from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost, rest_of
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
-from claimctl.reservation.users.ghosts import MOST, has_ended
-from claimctl.reservation.users.several import is_of_namespace, is_several, several, together
+from claimctl.reservation.users.ghosts import MOST
+from claimctl.reservation.users.several import is_several, several, together
 from claimctl.wire.claims import Reference
 from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
@@ -46,10 +46,6 @@ MOST_APART = 100
 MOST_IN_NAMESPACE = 5_000
 """Up to so many ghosts of a namespace count for their own claims. Further ones count for all claims
 of the namespace."""
-ALL_CLAIMS_SECONDS = 10.0
-"""For how long the drivers of all claims of a namespace on a node are remembered, because it takes
-time to read many claims. A ghost takes longer to end. So a claim that is allocated in these seconds
-cannot be one of a ghost that ends in them."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 
@@ -73,7 +69,7 @@ class GhostLedger:
 
     A namespace can make other namespaces neither wait nor compute: a claim has a bounded number of
     ghosts, and so has a namespace. What is beyond that counts for every claim of the namespace, and
-    is kept under a claim without a name (``_rest``).
+    is kept under a claim without a name (``rest_of``).
     """
 
     def __init__(
@@ -87,18 +83,17 @@ class GhostLedger:
         self._most_apart = most_apart
         self._clock = clock
         self._boots = boots
-        self._kubelets = kubelets or Kubelets(clock)
-        self._slices = slices or SlicesOnNodes(clock)
         self.news = asyncio.Event()
         """Set when there may be a ghost whose node has to be watched for signs of life."""
-        self.is_node: Callable[[str], bool] = lambda name: True
-        """Whether there is a Node of this name. A pod may name a node that never was."""
-        self.drivers_on: Callable[[ClaimKey, str], frozenset[str]] = lambda key, node: frozenset()
-        """The drivers of a claim's devices that belong to a node."""
-        self._of_all: TTLCache[tuple[str, str], frozenset[str]] = TTLCache(
-            REMEMBERED_NODES, ALL_CLAIMS_SECONDS, clock.monotonic
-        )
         self._known = GhostIndex()
+        self.signs = GhostSigns(
+            clock,
+            boots,
+            kubelets or Kubelets(clock),
+            slices or SlicesOnNodes(clock),
+            self._known,
+        )
+        """What the nodes of the ghosts say."""
         self._merged: dict[ClaimKey, set[str]] = {}
         """By claim: UIDs that a status names and that count among several pods here."""
         self._swept: dict[str, float] = {}
@@ -252,7 +247,7 @@ class GhostLedger:
             pods=tuple(known.pod for known in ghosts.values()),
             ages=tuple((uid, now - known.since) for uid, known in ghosts.items()),
             once_recorded=frozenset(uid for uid, known in ghosts.items() if known.recorded),
-            signs=tuple(self._signs(key, ghosts.items())),
+            signs=tuple(self.signs.of(key, ghosts.items())),
             gone_by=tuple((uid, known.gone_by) for uid, known in ghosts.items() if known.gone_by),
         )
 
@@ -262,90 +257,17 @@ class GhostLedger:
 
     def _of(self, key: ClaimKey) -> Iterator[tuple[str, KnownGhost]]:
         """The ghosts that count for the claim, sorted by UID."""
-        rest = self._known.of(_rest(key.namespace))
+        rest = self._known.of(rest_of(key.namespace))
         for uid, known in sorted({**rest, **self._known.of(key)}.items()):
             if not known.over:
                 yield uid, known
-
-    def _signs(
-        self, key: ClaimKey, ghosts: Iterable[tuple[str, KnownGhost]]
-    ) -> Iterator[tuple[str, SignsOfLife]]:
-        for uid, known in ghosts:
-            node, boot = known.pod.node_name, known.pod.boot_id
-            if known.ended:
-                yield uid, SignsOfLife(ended=True)
-            elif not self._boots.replaced(node, boot):
-                signs = self._kubelets.signs(node, known.since, known.signs_count_from)
-                if signs is not None:
-                    drivers = self._drivers_on(key, known.pod)
-                    yield uid, self._slices.beside(signs, node, drivers)
-
-    def _drivers_on(self, key: ClaimKey, ghost: ForceDeletedPod) -> frozenset[str]:
-        """The drivers for which a ghost of the claim waits."""
-        if not is_of_namespace(ghost):
-            return self.drivers_on(key, ghost.node_name)
-        at = key.namespace, ghost.node_name
-        if (drivers := self._of_all.get(at)) is None:
-            drivers = self.drivers_on(_rest(key.namespace), ghost.node_name)
-            self._of_all[at] = drivers
-        return drivers
-
-    def nodes_to_watch(self) -> dict[str, int]:
-        """The nodes whose signs of life matter: of the ghosts that have not ended by them.
-
-        Nothing is known of the kubelet of a node that never was, so its ghosts count for a fixed
-        time. With each node comes its crowd: on so many nodes the ghosts of a namespace wait. If
-        ghosts of several namespaces wait on the node, it is the least of their numbers.
-        """
-        namespaces = {
-            node: {
-                name
-                for name, ghosts in self._known.spaces_on(node)
-                if any(not self._boots.replaced(node, known.pod.boot_id) for known in ghosts)
-            }
-            for node in self._known.nodes()
-            if self._was_there(node)
-        }
-        crowds = Counter(name for names in namespaces.values() for name in names)
-        return {
-            node: min(crowds[name] for name in names) for node, names in namespaces.items() if names
-        }
-
-    def _was_there(self, node: str) -> bool:
-        return self.is_node(node) or bool(self._boots.of(node))
-
-    def judge_signs(self, node_name: str) -> frozenset[ClaimKey]:
-        """Note which ghosts of a node have ended by its signs of life; return their claims."""
-        ended, now = [], self._clock.monotonic()
-        for key, known in self._known.on(node_name):
-            for _, signs in self._signs(key, [(known.pod.uid, known)]):
-                if has_ended(known.pod, now - known.since, signs):
-                    ended.append((key, known))
-        return self._end(ended)
-
-    def wait_for_drivers(self, node_name: str) -> bool:
-        """Whether each ghost of a node waits for a driver that is away."""
-        on_node = self._known.on(node_name)
-        return bool(on_node) and all(
-            signs.away
-            for key, known in on_node
-            for _, signs in self._signs(key, [(known.pod.uid, known)])
-        )
-
-    def _end(self, ghosts: Iterable[tuple[ClaimKey, KnownGhost]]) -> frozenset[ClaimKey]:
-        keys = set()
-        for key, known in ghosts:
-            known.ended = True
-            self._known.put(key, known)
-            keys.add(key)
-        return frozenset(keys)
 
     def node_changed(self, node: Node) -> None:
         """Note a node: its ghosts have ended if an administrator has tainted it as out of service,
         since nothing runs there. If it is new, signs of its life matter from now on."""
         on_node = self._known.on(node.metadata.name)
         if any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
-            self._end(on_node)
+            self.signs.end(on_node)
         elif on_node:
             self.news.set()
 
@@ -393,7 +315,7 @@ class GhostLedger:
         if ghost.node_name:
             self.news.set()
         if self._is_full(key.namespace):
-            return self._merge(_rest(key.namespace), ghost, now, vanished_at, gone_by)
+            return self._merge(rest_of(key.namespace), ghost, now, vanished_at, gone_by)
         # most that were listed and never shown appear yet
         most = self._most_apart if ghost.node_name else MOST
         if len(own) < most or is_several(ghost):
@@ -405,7 +327,7 @@ class GhostLedger:
     def _merge(
         self, key: ClaimKey, ghost: ForceDeletedPod, since: float, vanished_at: str, gone_by: str
     ) -> KnownGhost:
-        if not self._was_there(ghost.node_name):
+        if not self.signs.was_there(ghost.node_name):
             ghost = replace(ghost, node_name="", boot_id="")
         merged = several(ghost, of_namespace=not key.name)
         new = KnownGhost(merged, since, vanished_at, gone_by)
@@ -450,10 +372,6 @@ class GhostLedger:
                 self._known.put(key, known)
             if known.over and uid not in on_record:
                 self._known.drop(key, uid)
-
-
-def _rest(namespace: str) -> ClaimKey:
-    return ClaimKey(namespace, "")
 
 
 def _longest_grace(pod: Pod) -> int:

@@ -133,6 +133,11 @@ class GhostIndex:
                 del self._on_node[node]
 
 
+def rest_of(namespace: str) -> ClaimKey:
+    """The key of the ghosts that count for every claim of a namespace."""
+    return ClaimKey(namespace, "")
+
+
 def _remove(index: dict[str, dict[K, V]], name: str, item: K) -> None:
     items = index.get(name, {})
     items.pop(item, None)

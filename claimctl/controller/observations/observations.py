@@ -7,18 +7,19 @@ they reconcile and write. Decisions read the observations through snapshots, whi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import structlog
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.boots import BootIds
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.drivers import DriversSeen
 from claimctl.controller.observations.ghosts import GhostLedger
+from claimctl.controller.observations.group_names import GroupNames
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
+from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
@@ -37,19 +38,16 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
-PATIENCE_SECONDS = 10.0
-"""After this time the cache counts as current: some writes leave no trace (a delete, a no-op)."""
-
 GONE_SECONDS = 10.0
 """For how long the absence of a workload counts, in seconds."""
 
-REMEMBERED = 10_000
-"""The number of objects whose last write is remembered."""
+REMEMBERED_WORKLOADS = 10_000
+"""The number of workloads whose absence is remembered."""
 
 
 class Observations:
@@ -64,7 +62,7 @@ class Observations:
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.gone_workloads: TTLCache[WorkloadKey, None] = TTLCache(
-            REMEMBERED, GONE_SECONDS, clock.monotonic
+            REMEMBERED_WORKLOADS, GONE_SECONDS, clock.monotonic
         )
         """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
         After that time, a late cache may not show a new workload of that name."""
@@ -209,88 +207,3 @@ def same_to_claims(change: Change[Pod]) -> bool:
         and old.spec == new.spec
         and old.status == new.status
     )
-
-
-class OwnWrites:
-    """Writes of this process that the caches do not show yet. A decision on an older version would
-    conflict anyway, and one write must not be counted twice."""
-
-    def __init__(self, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
-        self._clock = clock
-        self._patience = patience
-        self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
-        self._hurried: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
-        self._last: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
-
-    def wrote(
-        self,
-        resource: Resource[Any],
-        meta: ObjectMeta,
-        *,
-        hurried: bool = False,
-        last: bool = False,
-    ) -> None:
-        """Note the version in the answer to a write. If it is ``hurried``, the next step waits for
-        its event; after the ``last`` write there is none."""
-        key = (resource.plural, meta.namespace, meta.name)
-        self._written[key] = (meta.resource_version, self._clock.monotonic())
-        if hurried:
-            self._hurried[key] = meta.resource_version
-        if last:
-            self._last[key] = meta.resource_version
-
-    def awaited(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
-        """Whether the next step waits for the event of this version, which this process wrote."""
-        key = (resource.plural, meta.namespace, meta.name)
-        return self._hurried.get(key) == meta.resource_version
-
-    def was_last(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
-        """Whether nothing waits for the event of this version, which this process wrote."""
-        key = (resource.plural, meta.namespace, meta.name)
-        return self._last.get(key) == meta.resource_version and not self.awaited(resource, meta)
-
-    def lags(
-        self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
-    ) -> bool:
-        """Whether the cache is older than our last write of the object. If so, a reconcile waits
-        for the event of that write."""
-        key = (resource.plural, namespace, name)
-        written = self._written.get(key)
-        if written is None:
-            return False
-        version, at = written
-        late = self._clock.monotonic() - at >= self._patience
-        if late or (cached is not None and reaches(cached.resource_version, version)):
-            del self._written[key]
-            return False
-        self._hurried[key] = version
-        return True
-
-
-class GroupNames:
-    """The time since which a PodGroup name is not in use (see ``pod_groups.lifecycle``)."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._used: LRUCache[GroupKey, float] = LRUCache(REMEMBERED)
-        self._known_since: float | None = None
-
-    def used(self, key: GroupKey) -> None:
-        """Note that a group of that name, or its entry in a list, existed until now."""
-        self._used[key] = self._clock.monotonic()
-
-    def known(self) -> None:
-        """Note that all served groups are known from now on, if they were not before."""
-        if self._known_since is None:
-            self._known_since = self._clock.monotonic()
-
-    def unknown(self) -> None:
-        """Note that groups are not watched any more, or are being listed again."""
-        self._known_since = None
-
-    def quiet(self, key: GroupKey) -> float:
-        """Seconds since the name was last in use, or since all groups are known if that is less."""
-        since = self._known_since
-        if since is None:
-            return 0.0
-        return self._clock.monotonic() - max(since, self._used.get(key, since))

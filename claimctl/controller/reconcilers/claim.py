@@ -12,7 +12,7 @@ from claimctl.controller.events import announce, refusal, warn
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
 from claimctl.controller.writer import TemplateMissing, Writer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import (
@@ -102,7 +102,7 @@ class ClaimReconciler:
         self._first_spans: dict[ClaimKey, object] = {}
         """Of releases that go on: the span of the reconcile that found the claim in release."""
 
-    async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
+    async def reconcile(self, key: ClaimKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
         if self._snapshots.lagging(key):
             return SOON
@@ -119,7 +119,7 @@ class ClaimReconciler:
             return After(WATCHDOG)
         return _requeued("the claim changes too fast")
 
-    async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
+    async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | After:
         """Observe, decide, and read more or write once. Returns the findings for the next round, or
         the outcome of the reconcile."""
         # 1. Observe: note what only this process knows.
@@ -189,7 +189,7 @@ class ClaimReconciler:
 
     async def _read_live(
         self, snapshot: Snapshot, needs: tuple[Need | ReadClaim, ...], findings: Findings
-    ) -> Findings | Outcome:
+    ) -> Findings | After:
         answers = await self._know.investigator.answer(snapshot, needs, findings)
         if answers.live is not None and not answers.live.claim_version:
             return _requeued("the pod cache is late")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claimctl.controller.keys import PlanKey
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.workers import DONE, Outcome
+from claimctl.controller.workers import DONE, After
 from claimctl.downgrade.carry_out import carry_out
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Span
@@ -29,7 +29,7 @@ class DowngradePlanReconciler:
         self._know = knowledge
         self._stays = stays
 
-    async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
+    async def reconcile(self, key: PlanKey, span: Span) -> After:
         span.set(claimctl__plan__name=key.name)
         know, plans = self._know, self._know.caches.plans
         if plans.get(key.name) is not None and not plans.unreadable_for(key.name):

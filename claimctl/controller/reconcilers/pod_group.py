@@ -10,7 +10,7 @@ from claimctl.controller.events import warn
 from claimctl.controller.group_snapshots import GroupSnapshots
 from claimctl.controller.keys import GroupKey
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
 from claimctl.controller.writer import finalizers_patch
 from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
@@ -45,7 +45,7 @@ class PodGroupReconciler:
         self._snapshots = GroupSnapshots(knowledge)
         self._events = events
 
-    async def reconcile(self, key: GroupKey, span: Span) -> Outcome:
+    async def reconcile(self, key: GroupKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, claimctl__podgroup__name=key.name)
         if not self._know.caches.groups.followed:
             return DONE
@@ -64,7 +64,7 @@ class PodGroupReconciler:
             return await self._carry_out(key, decision.write)
         return After(decision.after)
 
-    async def _carry_out(self, key: GroupKey, write: GroupWrite) -> Outcome:
+    async def _carry_out(self, key: GroupKey, write: GroupWrite) -> After:
         own_writes = self._know.observations.own_writes
         try:
             match write:
@@ -75,7 +75,7 @@ class PodGroupReconciler:
                 case GuardGroup():
                     meta = write.group.metadata
                     patched = await self._client.merge_patch(
-                        PODGROUPS, meta, finalizers_patch(meta, FINALIZER, present=write.present)
+                        PODGROUPS, meta, finalizers_patch(meta, present=write.present)
                     )
                     if write.present or not meta.deleting:
                         own_writes.wrote(PODGROUPS, patched.metadata)

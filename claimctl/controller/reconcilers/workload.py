@@ -14,10 +14,10 @@ from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.events import refusal, version_of, warn
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.observations import OwnWrites
+from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
 from claimctl.controller.writer import reservation_body
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
@@ -83,7 +83,7 @@ class WorkloadReconciler:
         self._ancestry = Ancestry(caches, climber.chains)
         self._unreadable = UnreadableObjects(caches)
 
-    async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
+    async def reconcile(self, key: WorkloadKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, **{f"k8s__{key.kind.lower()}__name": key.name})
         if (seconds := await self._climber.read(key)) is not None:
             return After(seconds)
@@ -102,7 +102,7 @@ class WorkloadReconciler:
             return await self._clear_up(key)
         return await self._serve(key, workload)
 
-    async def _serve(self, key: WorkloadKey, workload: Workload) -> Outcome:
+    async def _serve(self, key: WorkloadKey, workload: Workload) -> After:
         """Give the workload the reservations that its annotation asks for, if that counts."""
         await self._ancestry.learn(self._client, workload.metadata)
         uid, by_pods = workload.metadata.uid, None
@@ -154,7 +154,7 @@ class WorkloadReconciler:
             and must_keep(annotated, claim, self._caches.reservations_of(key))
         )
 
-    async def _clear_up(self, key: WorkloadKey) -> Outcome:
+    async def _clear_up(self, key: WorkloadKey) -> After:
         """Delete the reservations of a workload that is gone once they hold nothing: after a
         deletion with cascade=orphan, garbage collection does not, and a later workload of that name
         may want none."""
@@ -180,7 +180,7 @@ class WorkloadReconciler:
         busy = allocated or status.release is not None or status.force_deleted_pods
         return not (busy or meta.deleting)
 
-    async def _carry_out(self, wanted: AnnotationPlan) -> Outcome:
+    async def _carry_out(self, wanted: AnnotationPlan) -> After:
         """Make the changes, at most ``MOST_WRITES`` of them, that our own writes have not made."""
         late, writes = False, 0
         for meta, cached, write in self._steps(wanted):

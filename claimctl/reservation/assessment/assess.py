@@ -23,7 +23,6 @@ from claimctl.reservation.facts.decision import Blocker, ConfirmWorkload, ListCh
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
-    guard,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -237,11 +236,9 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
     - A reservation names the object, and claimctl knows what has become of that: the reference is
       the one that the reservation adds (a controller may die before the status records it), or the
       object is gone.
-    - ``doctor orphans`` left its guard behind. It names the claim itself.
 
     managedFields prove nothing: every user who may update the claim may write them.
     """
-    own_guard = guard(snapshot.claim) if snapshot.claim is not None else None
     recorded, named = set(), set()
     for held in snapshot.reservations:
         if (reference := held.reservation.status.reserved_for) is not None:
@@ -253,7 +250,7 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
         for entry in snapshot.no_pods
         if is_workload(entry)
         and not is_pod_group(entry)
-        and (entry.uid in recorded or entry.key in named or entry == own_guard)
+        and (entry.uid in recorded or entry.key in named)
     )
 
 
@@ -352,46 +349,51 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
 
     - A hold stays until the consumers have gone, or until it has to make room for a pod.
     - If the list has lost its hold, and needs one, the hold is added again.
-    - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one:
-      kube-controller-manager (KCM) deallocates with the last of them (``left_to_pods``).
-    - Before that, the entries go that claimctl listed ahead, and the hold stays for the binding
-      time. Two such entries alone would keep the scheduler from freeing the claim for their pods.
-    - A hold goes if nothing but pods that a scheduler listed is in the way. The scheduler frees a
-      claim that lists only the pod for which it finds no node. Of several such pods, claimctl takes
-      the entries out beside the hold.
+    - A hold leaves earlier for pods that are listed (``_leaves_to_pods``). Before it, the entries
+      go that claimctl listed ahead, and the hold stays for the binding time. Two such entries alone
+      would keep the scheduler from freeing the claim for their pods.
     - If garbage collection deleted the reservation after its workload, the hold waits for the pods,
       because KCM knows no ghosts.
     """
     snapshot, drop, keep = facts.snapshot, set[str](), dict[str, Reference]()
-    by_fence = snapshot.needs_fence
-    handed_over = not by_fence and facts.left_to_pods
-    only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
-    left_over = snapshot.consumers.left_listed
-    yields = not by_fence and bool(facts.blockers) and only_listed and not left_over
-    leaving = yields or (handed_over and any(map(_is_withdrawn, facts.retentions)))
-    left = longest_binding_left(snapshot) if leaving else 0.0
-    given_up = GivenUp(snapshot.consumers.ahead, left or None) if leaving else GivenUp()
+    given_up = GivenUp()
+    if any(_leaves_to_pods(facts, retention) for retention in facts.retentions):
+        left = longest_binding_left(snapshot)
+        given_up = GivenUp(snapshot.consumers.ahead, left or None)
     lost = _has_lost_its_hold(facts)
     for retention in facts.retentions:
         if retention.reference is None or retention.action is not Action.RELEASE:
             continue
-        leaves = yields or (handed_over and _is_withdrawn(retention))
-        if facts.steps_aside or (leaves and given_up == GivenUp()):
+        leaves = given_up == GivenUp() and _leaves_to_pods(facts, retention)
+        if facts.steps_aside or leaves:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
         elif retention.is_listed:
             keep[retention.reference.uid] = retention.reference
         elif (hold := retention.recorded) and (lost or hold.uid in snapshot.listed_uids):
             # the incarnation that held the claim
             keep[hold.uid] = hold
-        elif left_over:
+        elif snapshot.consumers.left_listed:
             # nothing of claimctl held it yet
             keep[retention.reference.uid] = retention.reference
     drop &= facts.own - keep.keys()
     return DesiredHolds(keep, frozenset(drop), facts.own, given_up=given_up)
 
 
-def _is_withdrawn(retention: RetentionDecision) -> bool:
-    return retention.reason is Reason.WITHDRAWN and retention.held.withdrawn
+def _leaves_to_pods(facts: Assessment, retention: RetentionDecision) -> bool:
+    """Whether the hold leaves the claim to listed pods, where pods are listed one by one.
+
+    - A withdrawn hold leaves as soon as a listed pod is bound: kube-controller-manager (KCM)
+      deallocates with the last of them (``left_to_pods``).
+    - Every hold leaves if nothing but pods that a scheduler listed is in the way. The scheduler
+      frees a claim that lists only the pod for which it finds no node. Of several such pods,
+      claimctl takes the entries out beside the hold.
+    """
+    if facts.snapshot.needs_fence:
+        return False
+    if retention.reason is Reason.WITHDRAWN and retention.held.withdrawn and facts.left_to_pods:
+        return True
+    only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
+    return bool(facts.blockers) and only_listed and not facts.snapshot.consumers.left_listed
 
 
 def _has_lost_its_hold(facts: Assessment) -> bool:

@@ -1,4 +1,7 @@
-"""What the ResourceSlices say about a claim's devices: one judgement for everything that asks."""
+"""What the ResourceSlices say about a claim's devices: one judgement for everything that asks.
+
+First what has become of each device, then where the devices are.
+"""
 
 from __future__ import annotations
 
@@ -91,36 +94,6 @@ def stays_gone(judged: JudgedDevice, age: float) -> bool:
     return judged.gone or (judged.unpublished and age >= GONE_BESIDE_PODS_SECONDS)
 
 
-def pools_of(claim: ResourceClaim) -> list[PoolKey]:
-    """The pools of the allocation's devices."""
-    return sorted({(device.driver, device.pool) for device in claim.devices})
-
-
-def drivers_on(
-    node: str, pools: Iterable[PoolKey], slices: Iterable[ResourceSlice], *, is_named: bool
-) -> frozenset[str]:
-    """The drivers of the pools whose devices belong to a node.
-
-    While a driver is away, its pool has no slices of the node, and the allocation alone tells that
-    the devices are those of the node. Slices of the pool on other nodes tell nothing else.
-
-    Args:
-        pools: those of the devices.
-        slices: those of the pools.
-        is_named: whether the allocation names the node.
-    """
-    places: dict[PoolKey, set[str]] = {pool: set() for pool in pools}
-    for piece in slices:
-        pool = (piece.spec.driver, piece.spec.pool.name)
-        if pool in places:
-            places[pool].add(piece.spec.node_name)
-    return frozenset(
-        driver
-        for (driver, _), nodes in places.items()
-        if node in nodes or (is_named and nodes != {""})
-    )
-
-
 def is_for_one_pod(devices: Iterable[JudgedDevice]) -> bool:
     """Whether the scheduler lets no other pod use the claim beside a listed one (KEP-5517)."""
     return any(judged.device and judged.device.is_for_one_pod for judged in devices)
@@ -128,7 +101,7 @@ def is_for_one_pod(devices: Iterable[JudgedDevice]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why no pod should be brought to the claim's devices any more."""
+    """Why no pod should be brought to the claim's devices any more (see ``Snapshot.loss``)."""
 
     reason: Reason
     message: str
@@ -151,4 +124,34 @@ def after_eviction(kinds: Collection[str]) -> str:
         f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and "
         "are evicted in turn, without end: for another device, scale it to 0 and back, or suspend "
         "and resume it"
+    )
+
+
+def pools_of(claim: ResourceClaim) -> list[PoolKey]:
+    """The pools of the allocation's devices."""
+    return sorted({(device.driver, device.pool) for device in claim.devices})
+
+
+def drivers_on(
+    node: str, pools: Iterable[PoolKey], slices: Iterable[ResourceSlice], *, is_named: bool
+) -> frozenset[str]:
+    """The drivers of the pools whose devices belong to a node.
+
+    A slice of the node shows it. A driver that is away publishes none: then the allocation alone
+    shows it, unless the pool has only slices that belong to no node.
+
+    Args:
+        pools: those of the devices.
+        slices: those of the pools.
+        is_named: whether the allocation names the node.
+    """
+    places: dict[PoolKey, set[str]] = {pool: set() for pool in pools}
+    for piece in slices:
+        pool = (piece.spec.driver, piece.spec.pool.name)
+        if pool in places:
+            places[pool].add(piece.spec.node_name)
+    return frozenset(
+        driver
+        for (driver, _), nodes in places.items()
+        if node in nodes or (is_named and nodes != {""})
     )

@@ -102,7 +102,6 @@ class Reason(StrEnum):
     FULL = "ReservedForFull"
     STRANDED_POD = "StrandedPod"
     FIGHTING_WRITER = "FightingWriter"
-    DANGLING_REFERENCES = "DanglingReferences"
     STATUS_SHORTENED = "StatusShortened"
     FORBIDDEN = "Forbidden"
     INVALID = "Invalid"

@@ -75,12 +75,6 @@ def tombstone(pod: Reference | ObjectMeta) -> Reference:
     )
 
 
-def guard(claim: ResourceClaim) -> Reference:
-    """The entry that keeps a claim allocated while ``doctor orphans`` takes pods out of it."""
-    meta = claim.metadata
-    return Reference(api_group=TOMBSTONE_GROUP, resource="guards", name=meta.name, uid=meta.uid)
-
-
 def workload_reference(ref: WorkloadRef, uid: str, resource: str = "") -> Reference:
     """The reference to one incarnation of a workload.
 

@@ -197,15 +197,14 @@ def observe(
     """
     verdict, uid = verdict_of(workload), workload.metadata.uid
     wants = _wants(verdict, unknown=0 if isinstance(workload, JudgedWorkload) else 1)
-    owners, idle, by_pods = frozenset((uid,)), verdict.idle, isinstance(workload, CustomWorkload)
+    idle, owners, by_pods = verdict.idle, frozenset((uid,)), isinstance(workload, CustomWorkload)
     if not by_pods and (REPLICASETS.group, REPLICASETS.kind) in rule_for(workload).children:
-        metas = [replica_set.metadata for replica_set in replica_sets or ()]
-        owners = frozenset(m.uid for m in metas if (owner := m.controller()) and owner.uid == uid)
+        owners = _controlled_by(uid, replica_sets or ())
         if workload.metadata.deleting and replica_sets is not None:
             idle = idle or not orphaned_replica_sets_of(uid, claim_name, replica_sets)
             wants = 0 if idle else wants
-    # an end that is certain counts whatever else is unknown
     phase = WorkloadPhase.IDLE if idle else WorkloadPhase.ACTIVE
+    # an end that is certain counts whatever else is unknown
     if verdict.ended:
         phase = WorkloadPhase.ENDED
     elif verdict.ended is None or idle is None:
@@ -226,6 +225,12 @@ def observe(
         verdict=verdict if by_pods else None,
         problem=verdict.problem,
     )
+
+
+def _controlled_by(uid: str, replica_sets: Iterable[ReplicaSet]) -> frozenset[str]:
+    """UIDs of those ReplicaSets that the Deployment of this UID controls."""
+    metas = (replica_set.metadata for replica_set in replica_sets)
+    return frozenset(m.uid for m in metas if (owner := m.controller()) and owner.uid == uid)
 
 
 def with_group_of_pods(state: WorkloadState, pods: Iterable[Pod]) -> WorkloadState:

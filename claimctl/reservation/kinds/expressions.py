@@ -74,7 +74,7 @@ class Expression:
         Raises:
             ExpressionError: the expression fails on this object, or would take too long.
         """
-        if subject.values * self._terms * subject.longest**self._power > MOST_COPIES:
+        if self._copies(subject) > MOST_COPIES:
             sizes = f"{subject.values} values in the fields that the rule reads"
             raise ExpressionError(f"would take too long: {sizes}, {subject.longest} in one list")
         self._context.update({"self": subject.document})
@@ -82,6 +82,12 @@ class Expression:
             return self._program.execute(self._context)
         except BaseException as error:
             raise _problem("fails", error) from None
+
+    def _copies(self, subject: Subject) -> int:
+        """How many values the library copies for an answer, at most: each term may copy the whole
+        object, and so again for each element of the lists that macros go through."""
+        copies: int = subject.values * self._terms * subject.longest**self._power
+        return copies
 
 
 def _problem(what: str, error: BaseException) -> ExpressionError:
@@ -111,23 +117,31 @@ def _power_of(source: str) -> int:
     if len(source) > LONGEST_EXPRESSION:
         raise ExpressionError(f"has more than {LONGEST_EXPRESSION} characters", always=True)
     power = 0
-    open_: list[str] = []
+    # the brackets that are open: "builds" and "." are those of macros
+    around: list[str] = []
     for match in _TOKEN.finditer(_LITERAL.sub("''", source)):
         if match["closes"]:
-            del open_[-1:]
+            del around[-1:]
             continue
         if not match["self"]:
-            open_.append("builds" if match["builds"] else match[0][0])
-        macros = sum(kind in ("builds", ".") for kind in open_)
-        if macros > DEEPEST_MACRO:
-            text = f"has more than {DEEPEST_MACRO} macros inside each other"
-            raise ExpressionError(text, always=True)
-        if len(open_) > DEEPEST_BRACKET:
-            text = f"has more than {DEEPEST_BRACKET} brackets inside each other"
-            raise ExpressionError(text, always=True)
-        again = open_.count("builds") + bool(match["self"]) + macros - 1
-        power = max(power, again if macros else 0)
+            around.append("builds" if match["builds"] else match[0][0])
+        macros = sum(bracket in ("builds", ".") for bracket in around)
+        _check_depth(macros, len(around))
+        if macros:
+            again = around.count("builds") + bool(match["self"])
+            power = max(power, macros - 1 + again)
     return power
+
+
+def _check_depth(macros: int, brackets: int) -> None:
+    """Raise ExpressionError if too many are inside each other."""
+    for count, most, what in (
+        (macros, DEEPEST_MACRO, "macros"),
+        (brackets, DEEPEST_BRACKET, "brackets"),
+    ):
+        if count > most:
+            text = f"has more than {most} {what} inside each other"
+            raise ExpressionError(text, always=True)
 
 
 def reads_status(source: str) -> bool:

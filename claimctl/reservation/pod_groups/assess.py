@@ -1,4 +1,8 @@
-"""Assess one PodGroup: from a snapshot to a decision, by pure functions without I/O."""
+"""Assess one PodGroup: from a snapshot to a decision, by pure functions without I/O.
+
+This module finds the facts of a ``GroupCase``. What follows from each of them is told there, and
+``lifecycle.decide_group`` draws the conclusion.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +82,21 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
         unneeded=all(no_longer_needs(claim, group, release_blockers(claim)) for claim in claims),
     )
     decision = decide_group(case)
-    # 4. Decide again later if time alone (ghosts, settling) or pods without an owner block it, or
-    # if a pod may be bound beside a withdrawn reservation.
+    # 4. Decide again later if no event may tell when the group can go.
+    if decision == NOTHING and _may_go_without_event(group, case, claims):
+        return replace(decision, after=LOOK_AGAIN)
+    return decision
+
+
+def _may_go_without_event(group: PodGroup, case: GroupCase, claims: Iterable[Snapshot]) -> bool:
+    """Whether time alone (ghosts, settling), pods without an owner, or a pod that may be bound
+    beside a withdrawn reservation is in the group's way."""
     meta = group.metadata
+    if not meta.owner_references:
+        return True
     withdrawn = any(held.withdrawn for claim in claims for held in claim.reservations)
-    passes = meta.deleting or case.owner_ended or withdrawn or not case.guarded
-    waits = (FINALIZER in meta.finalizers and passes) or not meta.owner_references
-    return replace(decision, after=LOOK_AGAIN) if decision == NOTHING and waits else decision
+    is_to_go = meta.deleting or case.owner_ended or withdrawn or not case.guarded
+    return is_to_go and FINALIZER in meta.finalizers
 
 
 def _asking(workloads: Iterable[Annotated]) -> Iterator[Asking]:
@@ -123,20 +135,24 @@ def _is_in_use(snapshot: GroupSnapshot, pods: Iterable[Pod]) -> bool:
 
 
 def _owner_has_ended(snapshot: GroupSnapshot, group: PodGroup) -> bool:
-    """Whether the workloads that own the group exist and have ended.
-
-    If a workload is gone, garbage collection deletes the group. If the workload was deleted with
-    cascade=orphan, the group has no owner any more. Nothing needs such a group if no pod uses its
-    claims, and either a reservation says that the workload has ended, or no object names the group.
-    """
+    """Whether the workloads that own the group exist and have ended. If a workload is gone, garbage
+    collection deletes the group."""
     owners = group.metadata.owner_references
-    if owners:
-        return all(
-            workload is not None
-            and workload.metadata.uid == owner.uid
-            and observe(workload, "").ended
-            for owner, workload in zip(owners, snapshot.owners, strict=True)
-        )
+    if not owners:
+        return _is_left_behind(snapshot)
+    return all(
+        workload is not None and workload.metadata.uid == owner.uid and observe(workload, "").ended
+        for owner, workload in zip(owners, snapshot.owners, strict=True)
+    )
+
+
+def _is_left_behind(snapshot: GroupSnapshot) -> bool:
+    """Whether nothing needs a group that has no owner any more, because its workload was deleted
+    with cascade=orphan.
+
+    No pod uses its claims, and either a reservation says that the workload has ended, or no object
+    names the group.
+    """
     if any(not is_done(pod) for pod in _pods(snapshot)):
         return False
     reservations = [held.reservation for claim in snapshot.claims for held in claim.reservations]

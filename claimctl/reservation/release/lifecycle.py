@@ -19,9 +19,12 @@ from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
 
 
-def make(facts: Assessment, decision: Decision) -> None:
-    """Handle a claim that does not exist: create it, or finish deleted reservations, after the
-    settle time: another controller that has not seen the deletion may still create the claim."""
+def handle_absent(facts: Assessment, decision: Decision) -> None:
+    """Handle a claim that does not exist: create it, or end the deleted reservations.
+
+    Those end after the settle time. Until then, another controller that has not seen the deletion
+    may create the claim for them.
+    """
     snapshot = facts.snapshot
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
@@ -36,8 +39,7 @@ def make(facts: Assessment, decision: Decision) -> None:
             return
         from_template = spec.resource_claim_template_name and not snapshot.no_template
         if from_template and held.resource and _is_wanted(held, snapshot):
-            reference = held.reference
-            created_for = snapshot.dialect.created_for(reference)
+            created_for = snapshot.dialect.created_for(held.reference)
             decision.write = CreateClaim(held.reservation, created_for)
             return
 
@@ -130,6 +132,7 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
     own -= {holder.reference.uid for holder in holders if holder.reference}
     if snapshot.listed_uids & own:
         return False
+    # this one never held the claim, or another one goes on holding it
     if retention.action is Action.NONE or holders:
         return True
     # only claimctl removes these entries
@@ -138,4 +141,5 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
         stays = facts.left_to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:
             return False
+    # the rest is for others: a PodGroup, KCM with the last pod, or whoever wrote another entry
     return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)

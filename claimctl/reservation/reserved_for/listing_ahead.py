@@ -118,17 +118,25 @@ def scheduler_busy_left(snapshot: Snapshot) -> float:
     waits for a second or more. What is listed meanwhile keeps the claim allocated. A hold is late
     by a second after the allocation at most, also if pods come and go all the time.
     """
-    pending, groups = snapshot.consumers.pending, snapshot.consumers.groups
-    waiting, crowded = pending.keys() - snapshot.listed_uids, len(pending) > snapshot.rules.crowd
-    if groups:  # a scheduler does not write the pods of these groups
-        waiting = {uid for uid in waiting if groups.get(uid) not in snapshot.listed_groups}
+    waiting, memory = _left_to_scheduler(snapshot), snapshot.memory
+    crowded = len(snapshot.consumers.pending) > snapshot.rules.crowd
     if not waiting or crowded or not snapshot.lists_each_pod:
         return 0.0
-    ages, memory = snapshot.memory.arrivals.pod_age, snapshot.memory
-    began = memory.allocated_age
+    busy = memory.allocated_age
     if any(map(is_workload, snapshot.no_pods)):
-        began = min(began, max(ages.get(uid, inf) for uid in waiting))
-    return max(min(QUIET_SECONDS - memory.version_age, BUSY_SECONDS - began), 0.0)
+        # a hold is there already: so the time counts from the oldest pod that is not listed
+        busy = min(busy, max(memory.arrivals.pod_age.get(uid, inf) for uid in waiting))
+    return max(min(QUIET_SECONDS - memory.version_age, BUSY_SECONDS - busy), 0.0)
+
+
+def _left_to_scheduler(snapshot: Snapshot) -> set[str]:
+    """UIDs of the pending pods that a scheduler may be writing into the list. Pods whose PodGroup
+    is listed need no entry."""
+    groups = snapshot.consumers.groups
+    waiting = snapshot.consumers.pending.keys() - snapshot.listed_uids
+    if not groups:
+        return waiting
+    return {uid for uid in waiting if groups.get(uid) not in snapshot.listed_groups}
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,8 @@ _NAMED = 3
 _WORD = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 """What the API server accepts as a reason. Another version of claimctl may have written another."""
 _REASONS = frozenset(map(str, Reason))
+_UNDER_WAY = (Reason.RELEASING, Reason.SETTLING)
+"""The reasons of Released=False while nothing blocks the release."""
 
 
 def conditions(
@@ -331,12 +333,15 @@ def _released_state(
 
 
 def _releasing_state(decision: Decision, before: Condition | None) -> Condition:
-    """The condition Released of a release that waits. Private blockers are reported only if there
-    are no others, and not over the message of another controller that is further: two controllers
-    must not overwrite each other."""
+    """The condition Released of a release that waits.
+
+    What blocks only this controller (``Blocker.private``) is reported if nothing else does. It does
+    not replace the message of another controller that is further: two controllers must not
+    overwrite each other.
+    """
     public = [blocker for blocker in decision.blockers if not blocker.private]
-    further = before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
-    if before and further and decision.step is not None and decision.blockers and not public:
+    blocked_alone = bool(decision.blockers) and not public and decision.step is not None
+    if blocked_alone and before is not None and before.reason in _UNDER_WAY:
         return _condition(ConditionType.RELEASED, False, before.reason, before.message)
     shown = public or decision.blockers
     reasons = "; ".join(blocker.message for blocker in shown[:_NAMED])

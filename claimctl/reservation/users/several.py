@@ -46,6 +46,6 @@ def together(known: ForceDeletedPod, other: ForceDeletedPod) -> ForceDeletedPod:
 
 
 def own_grace(ghost: ForceDeletedPod) -> float:
-    """The pod's grace period, in seconds. Records of earlier versions of claimctl lack it."""
+    """The pod's grace period, in seconds; a record may lack it."""
     seconds = ghost.termination_grace_period_seconds
     return NO_SIGNS_SECONDS if seconds is None else float(seconds)

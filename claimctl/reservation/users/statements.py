@@ -9,7 +9,7 @@ The annotation ``claimctl.io/ended-pods`` of a ClaimReservation has statements, 
 
 The version is that of the moment of the statement. So no statement is about a pod that vanishes
 later, also not for a controller that starts later. A pod of which no version is known is only named
-by its UID. Earlier versions of claimctl take the other forms for UIDs of no pod.
+by its UID.
 
 Who may write a ClaimReservation may write the annotation, and with it end the wait for pods of the
 own namespace. The same user may set ``forceDeletedPodGraceSeconds`` to 0, which does as much.

@@ -14,8 +14,9 @@ from kube_in_process.real.nodes.cluster import NodeCluster
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
+from claimctl.commands.claims.ended_pods import state_ended
 from claimctl.commands.claims.explanation import explain
-from claimctl.commands.claims.release_work import ReleaseWanted, state
+from claimctl.commands.claims.release_request import ReleaseWanted
 from claimctl.reservation.users.ghosts import STOOD_SECONDS, WORK_SECONDS, longest_pause
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.pods import Pod
@@ -216,7 +217,7 @@ async def _no_replica_sets(stage: Stage) -> bool:
 async def say_off(stage: Stage, node: str) -> int:
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
     wanted = ReleaseWanted("slice", False, None, Output.TABLE, node_is_off=node)
-    return await state(stage.client, found, wanted)
+    return await state_ended(stage.client, found, wanted)
 
 
 @pytest.mark.alone

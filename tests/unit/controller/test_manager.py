@@ -28,9 +28,7 @@ def furnished() -> CountingServer:
 
 
 def manager(made: CountingServer, *, leader_elect: bool = False) -> Manager:
-    settings = Settings.checked(
-        identity="one", leader_elect=leader_elect, checkpoint=True, sync_timeout_seconds=20
-    )
+    settings = Settings.checked(identity="one", leader_elect=leader_elect, checkpoint=True)
     return Manager(settings, made.transport, LoopClock(NOW), rng=Random(0))
 
 

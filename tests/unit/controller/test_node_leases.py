@@ -96,7 +96,7 @@ async def test_a_ghost_on_a_node_that_lives_ends_after_its_grace_and_two_renewal
         assert set(on.changed) == {KEY}
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == {}
+        assert on.seen.ghosts.signs.nodes_to_watch() == {}
 
 
 async def test_a_late_cache_of_nodes_does_not_hide_that_the_runtime_is_down() -> None:
@@ -155,7 +155,7 @@ async def test_a_start_that_keeps_to_the_rhythm_shows_in_the_slices() -> None:
 
 async def test_a_ghost_waits_until_its_driver_is_back_and_each_turn_is_told() -> None:
     async with watched() as on:
-        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.seen.ghosts.signs.drivers_on = lambda key, node: frozenset({"x"})
         spec = {"driver": "x", "nodeName": "node-0", "pool": {"name": "p", "resourceSliceCount": 1}}
         piece = {"metadata": {"name": "a"}, "spec": {**spec, "devices": []}}
         on.server.admin.create("resourceslices", piece)
@@ -190,7 +190,7 @@ async def test_a_node_is_read_less_often_while_each_of_its_ghosts_waits_for_a_dr
         living = reads(on)
         await on.renew(10)
         assert len(living) >= 9
-        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.seen.ghosts.signs.drivers_on = lambda key, node: frozenset({"x"})
         await on.renew(10)
         lacking = reads(on)
         await on.renew(*[10] * 10)
@@ -215,7 +215,7 @@ async def test_a_ghost_on_a_silent_node_stays_and_is_told_once() -> None:
         assert on.changed == [KEY]
         ((_, signs),) = on.seen.ghosts.of(KEY).signs
         assert not signs.ended
-        assert on.seen.ghosts.nodes_to_watch() == {"node-0": 1}
+        assert on.seen.ghosts.signs.nodes_to_watch() == {"node-0": 1}
 
 
 async def test_a_node_without_a_lease_gives_no_signs() -> None:
@@ -254,7 +254,7 @@ def reads(on: Watched) -> list[str]:
 
 async def test_no_lease_is_read_of_a_node_that_never_was() -> None:
     async with watched() as on:
-        on.seen.ghosts.is_node = {"node-0"}.__contains__
+        on.seen.ghosts.signs.is_node = {"node-0"}.__contains__
         count = reads(on)
         crowd(on, [f"fake-{number}" for number in range(3000)])
         await on.server.clock.sleep(60)
@@ -313,7 +313,7 @@ async def test_a_driver_that_returns_is_there_for_a_minute_more() -> None:
     """A kubelet that was started while it was away, in the rhythm of its renewals, asks it only
     once a minute."""
     async with watched() as on:
-        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.seen.ghosts.signs.drivers_on = lambda key, node: frozenset({"x"})
         on.vanish()
         await on.renew(*[10] * 12)
         on.server.admin.create("resourceslices", slice_of("a"))
@@ -329,7 +329,7 @@ async def test_a_driver_that_returns_is_there_for_a_minute_more() -> None:
 
 async def test_a_slice_that_cannot_be_read_shows_its_driver() -> None:
     async with watched() as on:
-        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.seen.ghosts.signs.drivers_on = lambda key, node: frozenset({"x"})
         on.server.admin.create("resourceslices", slice_of("a"))
         on.server.spoil("resourceslices", "a", "spec", "pool")
         on.vanish()
@@ -354,7 +354,7 @@ async def test_nodes_that_can_wait_are_read_in_turn(
     monkeypatch.setattr("claimctl.controller.node_leases.MOST_WATCHED", 4)
     names = [f"b-{number}" for number in range(8)]
     async with watched() as on:
-        on.seen.ghosts.drivers_on = lambda key, node: frozenset({"x"})
+        on.seen.ghosts.signs.drivers_on = lambda key, node: frozenset({"x"})
         for name in names:
             on.server.admin.create("nodes", {"metadata": {"name": name}})
             ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
@@ -368,15 +368,15 @@ async def test_nodes_that_can_wait_are_read_in_turn(
         on.server.admin.create("resourceslices", slice_of("a", nodeName=names[-1]))
         for _ in range(30):
             await _renew_all(on, names[-1:] if silent else names)
-        assert on.seen.ghosts.nodes_to_watch().keys() == set(names[:-1])
+        assert on.seen.ghosts.signs.nodes_to_watch().keys() == set(names[:-1])
 
 
 async def test_many_nodes_that_can_wait_take_few_reads() -> None:
     count = 10 * int(CAN_WAIT_PER_SECOND)
     async with watched() as on:
         crowd(on, [f"b-{number}" for number in range(count)])
-        on.leases._silent |= on.seen.ghosts.nodes_to_watch().keys()
-        for name in on.seen.ghosts.nodes_to_watch():
+        on.leases._silent |= on.seen.ghosts.signs.nodes_to_watch().keys()
+        for name in on.seen.ghosts.signs.nodes_to_watch():
             renewed = {"holderIdentity": name, "renewTime": micro_time(after(0))}
             made = {"metadata": meta(name, NODE_LEASES), "spec": renewed}
             on.server.admin.create("leases", made)

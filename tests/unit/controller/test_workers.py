@@ -12,7 +12,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from claimctl.controller.keys import PlanKey
-from claimctl.controller.workers import DONE, After, Controller, Outcome, WorkerPool
+from claimctl.controller.workers import DONE, After, Controller, WorkerPool
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
 from claimctl.kube.queue import QueueRunner
@@ -28,11 +28,11 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, *script: Outcome | Exception) -> None:
+    def __init__(self, *script: After | Exception) -> None:
         self.script = list(script)
         self.asked: list[tuple[str, float]] = []
 
-    async def reconcile(self, key: PlanKey, span: Span) -> Outcome:
+    async def reconcile(self, key: PlanKey, span: Span) -> After:
         self.asked.append((key.name, round(asyncio.get_running_loop().time(), 2)))
         step = self.script.pop(0) if self.script else DONE
         if isinstance(step, Exception):

@@ -15,6 +15,7 @@ from claimctl.wire.base import encode_as_go
 from claimctl.wire.claims import ResourceClaimTemplate, ResourceClaimTemplateSpec
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.reservations import (
+    FINALIZER,
     ClaimReservationStatus,
     ReferenceCounts,
     ReleaseProgress,
@@ -49,10 +50,10 @@ def test_conditions_are_sent_whole_with_the_fields_the_schema_requires() -> None
 
 
 def test_finalizers_of_others_stay() -> None:
-    both, theirs = ("theirs", "ours"), ("theirs",)
-    added = finalizers_patch(ObjectMeta(finalizers=theirs), "ours", present=True)
+    both, theirs = ("theirs", FINALIZER), ("theirs",)
+    added = finalizers_patch(ObjectMeta(finalizers=theirs), present=True)
     assert added == {"metadata": {"finalizers": [*both]}}
-    removed = finalizers_patch(ObjectMeta(finalizers=both), "ours", present=False)
+    removed = finalizers_patch(ObjectMeta(finalizers=both), present=False)
     assert removed == {"metadata": {"finalizers": [*theirs]}}
 
 

@@ -26,7 +26,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.workloads import Deployment, Workload
 from tests.support.builders import NAMESPACE, NOW
-from tests.unit.reservation.facts.test_ordinals import (
+from tests.support.sticky_cases import (
     NAME,
     OWNER,
     SET,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import SEE_WHETHER, workload_advice
+from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.wire.coordination import Event, EventSeries
@@ -85,8 +86,8 @@ async def test_a_release_is_offered_only_if_its_devices_may_be_enough(
     server.pod("late", claim="mine", node="")
     unschedulable(server, "late")
     shown = await explain_pod(server.client, NAMESPACE, "late", server.clock)
-    assert shown.advice()[0].endswith(says)
-    assert ("claimctl release" in shown.advice()[0]) == (asked == 4 and not used)
+    assert pod_advice(shown)[0].endswith(says)
+    assert ("claimctl release" in pod_advice(shown)[0]) == (asked == 4 and not used)
 
 
 @pytest.mark.parametrize("status", [{"consumers": 1}, {}], ids=["in use", "not written yet"])
@@ -99,7 +100,7 @@ async def test_a_claim_in_use_is_not_called_idle(status: dict[str, Any]) -> None
     server.pod("late", claim="mine", node="")
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert [rival.idle for rival in found.rivals] == [False]
-    assert found.advice()[-1].endswith("claimctl explain slice -n ml")
+    assert pod_advice(found)[-1].endswith("claimctl explain slice -n ml")
 
 
 def test_warnings_are_in_the_order_in_which_they_were_last_seen() -> None:
@@ -210,7 +211,7 @@ async def test_a_pod_that_a_hold_pins_is_led_to_the_release_and_not_to_itself() 
     await server.clock.sleep(15)
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert found.reasons()[0][0] == "Unschedulable"
-    assert found.advice() == (
+    assert pod_advice(found) == (
         "claimctl gives the claim up by itself; to do it now: claimctl release slice -n ml",
     )
 

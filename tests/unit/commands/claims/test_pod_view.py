@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_explanation import explain_pod
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.explained import pod_lines
@@ -55,24 +56,9 @@ async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str
     said = "does not report as true" if status else "has reported nothing about"
     assert text.startswith("claim slice: n1/slice: a scheduler binds no pod before these")
     assert f"driver d.example.com {said} example.com/ready" in text
-    assert found.advice() == (
+    assert pod_advice(found) == (
         "Look at the log of the driver, or of its controller: it has to report them.",
     )
-
-
-async def test_a_release_that_is_under_way_is_the_reason() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
-    server.reservation(status=server.held_status(reference) | {"release": release})
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
-    server.pod("late", node="")
-    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
-    assert found.reasons()[0][0] == "ClaimReleasing"
-    assert "Wait a moment" in found.advice()[0]
 
 
 async def test_a_running_pod_needs_nothing() -> None:
@@ -95,7 +81,7 @@ async def test_a_resize_that_waits_has_its_reason(reason: str, advice: str) -> N
     server.admin.patch("pods", NAMESPACE, "grows", {"status": status}, "status")
     found = await explain_pod(server.client, NAMESPACE, "grows", server.clock)
     assert found.reasons() == ((f"Resize{reason}", "why"),)
-    assert advice in found.advice()[0]
+    assert advice in pod_advice(found)[0]
     assert f"  Resize{reason}: why" in pod_lines(found)
 
 

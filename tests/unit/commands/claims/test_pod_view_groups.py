@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kube_in_process.options import Preset
-from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
+from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_explanation import explain_pod
 from claimctl.commands.claims.pod_view import taken_away, waiting_for_group
 from claimctl.wire.base import Present
@@ -66,30 +66,4 @@ async def test_the_group_is_read(node: str, listed: bool, reasons: list[str], ad
     server.claim("slice", *([pod] if listed else []))
     found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
     assert [reason for reason, _ in found.reasons()] == reasons
-    assert "".join(found.advice()).startswith(advice)
-
-
-@pytest.mark.parametrize(
-    ("spec", "refused", "advice"),
-    [
-        ({"upgradeTo": "1.37"}, False, "Wait: an upgrade has taken the PodGroups away; the next"),
-        ({}, False, "Create the PodGroup."),
-        (None, False, "Create the PodGroup."),
-        (None, True, "Create the PodGroup, or run `claimctl upgrade status` if it was deleted"),
-    ],
-    ids=["an upgrade", "a downgrade", "no plan", "plans may not be read"],
-)
-async def test_the_plan_says_what_to_do_about_a_missing_group(
-    spec: dict[str, str] | None, refused: bool, advice: str
-) -> None:
-    server = Server.started(dialect=Preset.POD_GROUPS)
-    server.client.use_version(PODGROUPS.group, "v1alpha2")
-    server.pod("a", node="", group="train")
-    server.claim("slice")
-    if spec is not None:
-        await server.plan(**spec)
-    if refused:
-        fault = Fault(status=403, reason="Forbidden", message="downgradeplans")
-        server.upon("list", "downgradeplans", lambda _: fault)
-    found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
-    assert found.advice()[0].startswith(advice)
+    assert "".join(pod_advice(found)).startswith(advice)

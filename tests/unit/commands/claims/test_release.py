@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kube_in_process.storage.requests import Fault
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
@@ -15,9 +14,8 @@ from claimctl.cli.session import Session
 from claimctl.commands.claims import get_work, release_work
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.commands.claims.get_work import gather
-from claimctl.kube.errors import Conflict
-from claimctl.live_objects import CHANGE_TRIES
-from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION
+from claimctl.commands.claims.release_request import ReleaseWanted
+from claimctl.wire.reservations import RELEASE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
 
@@ -84,45 +82,13 @@ async def test_nothing_is_promised_that_no_controller_would_do(
     assert bool(found.troubles) == (renewed_before == 60.0)
 
 
-def touched(server: Server, times: int) -> None:
-    """Let the reservation be written by somebody else before each of the first requests."""
-
-    def touch(number: int) -> Fault | None:
-        if number <= times:
-            label = {"metadata": {"labels": {"n": str(number)}}}
-            server.admin.patch("claimreservations", NAMESPACE, "one", label)
-        return None
-
-    server.upon("patch", "claimreservations", touch)
-
-
-async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
-    server = Server.started()
-    server.claim()
-    server.reservation("one")
-    explanation = await explained(server)
-    touched(server, 2)
-    await release_work.ask(server.client, explanation)
-    assert RELEASE_ANNOTATION in marks(server)
-
-
-async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
-    server = Server.started()
-    server.claim()
-    server.reservation("one")
-    explanation = await explained(server)
-    touched(server, CHANGE_TRIES)
-    with pytest.raises(Conflict):
-        await release_work.ask(server.client, explanation)
-
-
 async def test_a_request_is_shown_until_it_is_withdrawn(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     server = Server.started()
     server.claim()
     server.reservation("one")
-    wanted = release_work.ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
         await release_work.withdraw(server.client, await explained(server), wanted)
     await release_work.ask(server.client, await explained(server))
@@ -155,90 +121,3 @@ async def test_who_stops_waiting_learns_how_to_withdraw_the_request(
     assert capsys.readouterr().err.endswith(
         "the request stays; withdraw it with `claimctl release --cancel slice -n ml`\n"
     )
-
-
-GHOSTS = [
-    {"uid": "a", "name": "pod-a", "nodeName": "node-1"},
-    {"uid": "b", "name": "pod-b", "nodeName": "node-2"},
-]
-
-
-async def say_off(server: Server, node: str, *, dry_run: bool = False) -> int:
-    wanted = release_work.ReleaseWanted("slice", dry_run, None, Output.TABLE, node_is_off=node)
-    return await release_work.state(server.client, await explained(server), wanted)
-
-
-def with_ghosts() -> Server:
-    server = Server.started()
-    server.claim()
-    server.reservation("one")
-    status = {"status": {"forceDeletedPods": GHOSTS}}
-    server.admin.patch("claimreservations", NAMESPACE, "one", status, "status")
-    return server
-
-
-async def say_ended(server: Server, pod: str) -> int:
-    wanted = release_work.ReleaseWanted("slice", False, None, Output.TABLE, pod_has_ended=pod)
-    return await release_work.state(server.client, await explained(server), wanted)
-
-
-def statements(server: Server) -> list[str]:
-    """The statements, without the versions that only the server knows."""
-    value = marks(server).get(ENDED_PODS_ANNOTATION, "")
-    return [entry.split("@")[0] for entry in value.split(",") if entry]
-
-
-async def test_a_statement_that_a_node_is_off_names_the_pods_that_vanished_from_it() -> None:
-    server = with_ghosts()
-    assert await say_off(server, "node-1", dry_run=True) == 0
-    assert marks(server) == {}
-    for node in ("node-1", "node-1", "node-2"):
-        assert await say_off(server, node) == 0
-    assert statements(server) == ["a", "b", "node/node-1", "node/node-2"]
-
-
-async def test_a_statement_counts_until_now_and_no_longer() -> None:
-    server = with_ghosts()
-    assert await say_off(server, "node-9") == 0
-    (entry,) = marks(server)[ENDED_PODS_ANNOTATION].split(",")
-    revision = server.handler.api.store.revision
-    assert entry == f"node/node-9@{revision - 1}", "the write of the annotation came next"
-
-
-@pytest.mark.parametrize(
-    ("pod", "stated"),
-    [("pod-a", ["a", "pod/pod-a"]), ("a", ["a", "pod/a"]), ("*", ["a", "b", "pod/*"])],
-)
-async def test_a_statement_that_a_pod_has_ended_names_it_by_name_or_uid(
-    pod: str, stated: list[str]
-) -> None:
-    server = with_ghosts()
-    assert await say_ended(server, pod) == 0
-    assert statements(server) == stated
-
-
-async def test_no_statement_about_a_pod_that_exists() -> None:
-    server = with_ghosts()
-    spec = {"containers": [{"name": "main", "image": "x"}]}
-    body = {"metadata": {"name": "pod-a", "namespace": NAMESPACE}, "spec": spec}
-    server.admin.create("pods", body)
-    with pytest.raises(CommandFailed, match="pod ml/pod-a exists: wait until it is gone"):
-        await say_ended(server, "pod-a")
-    assert marks(server) == {}
-
-
-async def test_no_statement_about_a_node_that_is_ready() -> None:
-    server = with_ghosts()
-    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-03-01T12:00:00Z"}]
-    server.admin.create("nodes", {"metadata": {"name": "node-1"}})
-    server.admin.patch("nodes", "", "node-1", {"status": {"conditions": ready}}, "status")
-    with pytest.raises(CommandFailed, match="node node-1 is ready"):
-        await say_off(server, "node-1")
-    assert marks(server) == {}
-
-
-async def test_no_statement_about_a_claim_that_nothing_reserves() -> None:
-    server = Server.started()
-    server.claim()
-    with pytest.raises(CommandFailed, match="no ClaimReservation names claim ml/slice"):
-        await say_ended(server, "pod-a")

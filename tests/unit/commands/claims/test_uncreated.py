@@ -7,8 +7,8 @@ import pytest
 from claimctl.commands.claims.advice import advice, workload_advice
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
+from claimctl.commands.claims.pod_advice import WELL
 from claimctl.commands.claims.pod_explanation import explain_workload
-from claimctl.commands.claims.pod_view import WELL
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.explained import claim_lines, workload_lines

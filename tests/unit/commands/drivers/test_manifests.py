@@ -14,7 +14,6 @@ def test_everything_has_the_label_and_the_job_as_its_owner() -> None:
         assert made["metadata"]["ownerReferences"] == [owner]
         assert made["metadata"]["labels"] == {LABEL: CHECK.name}
     assert CHECK.job()["metadata"]["labels"] == {LABEL: CHECK.name}
-    assert CHECK.selector == f"{LABEL}={CHECK.name}"
 
 
 def test_the_job_makes_no_pod_and_ends_by_itself() -> None:

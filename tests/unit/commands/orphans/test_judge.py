@@ -67,7 +67,7 @@ def owned(on: ResourceClaim) -> ResourceClaim:
 def scanned(
     on: ResourceClaim, *pods: Pod, reserved: bool = False, **states: OwnerState
 ) -> ScannedClaim:
-    """``fates`` by the last part of the UID: train, group, v."""
+    """``states`` by the last part of the UID: train, group, v."""
     answers = {
         ("v" if uid == "v" else f"uid-{uid}"): Answer(state) for uid, state in states.items()
     }
@@ -81,7 +81,17 @@ NOMINATED = structs.replace(
 )
 FULL = tuple(f"p{n}" for n in range(LIMIT))
 AHEAD = by_claimctl(claim(pod_ref("a"), pod_ref("b")), pod_ref("a"), pod_ref("b"))
-GUARD = Reference(api_group="claimctl.io", resource="guards", name="slice", uid="uid-slice")
+HANDED = ClaimReservation(
+    metadata=ObjectMeta(name="orphan", uid="uid-orphan", labels={LABEL: "DeadPods"})
+)
+ITSELF = Reference(
+    api_group="claimctl.io", resource="claimreservations", name="orphan", uid="uid-orphan"
+)
+
+
+def adopted(on: ResourceClaim, *pods: Pod, **states: OwnerState) -> ScannedClaim:
+    """A claim that an earlier run has adopted."""
+    return replace(scanned(on, *pods, reserved=False, **states), adoptions=(HANDED,))
 
 
 @dataclass(frozen=True)
@@ -276,16 +286,11 @@ CASES = {
         ),
         Cause.DELETED_BUT_ALLOCATED,
     ),
-    "the guard, and nobody else": Case(
-        scanned(claim(GUARD), pending("a")), Cause.LISTED_AHEAD, entries=(GUARD,)
+    "an adopted claim beside a running pod": Case(
+        adopted(claim(ITSELF, pod_ref("r")), running("r"), pending("a")), Cause.LISTED_AHEAD
     ),
-    "the guard beside a running pod": Case(
-        scanned(claim(GUARD, pod_ref("r")), running("r"), pending("a")),
-        Cause.LISTED_AHEAD,
-        entries=(GUARD,),
-    ),
-    "the guard beside somebody else's hold": Case(
-        scanned(claim(GUARD, VM), v=OwnerState.ALIVE), Cause.LISTED_AHEAD, entries=(GUARD,)
+    "an adopted claim beside somebody else's hold": Case(
+        adopted(claim(ITSELF, VM), v=OwnerState.ALIVE), Cause.LISTED_AHEAD
     ),
     "the tombstone of a pod that is still there": Case(
         scanned(claim(tomb("a")), finished("a")), Cause.ORPHANED_TOMBSTONES
@@ -339,14 +344,6 @@ def test_a_group_that_stays_is_named_with_what_ends_it() -> None:
     )
 
 
-HANDED = ClaimReservation(
-    metadata=ObjectMeta(name="orphan", uid="uid-orphan", labels={LABEL: "DeadPods"})
-)
-ITSELF = Reference(
-    api_group="claimctl.io", resource="claimreservations", name="orphan", uid="uid-orphan"
-)
-
-
 @pytest.mark.parametrize(
     ("on", "cause"),
     [
@@ -359,7 +356,7 @@ ITSELF = Reference(
 def test_an_adopted_claim_stays_an_orphan_until_the_controller_is_done(
     on: ResourceClaim, cause: Cause
 ) -> None:
-    found = judge_begun(replace(scanned(on), adoptions=(HANDED,)))
+    found = judge_begun(adopted(on))
     assert found is not None
     assert (found.cause, found.blockers, found.entries) == (cause, (), ())
 

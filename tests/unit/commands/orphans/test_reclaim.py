@@ -8,10 +8,12 @@ import pytest
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.successor import Successor
+from claimctl.commands.orphans.adoption import adoptions
+from claimctl.commands.orphans.model import Cause, Orphan
 from claimctl.commands.orphans.reclaim import Outcome, Reclaim
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER
-from claimctl.wire.resources import CLAIMRESERVATIONS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -80,6 +82,27 @@ async def test_a_claim_that_the_controller_leaves_as_it_is_is_left_with_its_reas
     (left,) = (await made.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
     assert left.metadata.finalizers == (FINALIZER,)
     assert isinstance(left.status.reserved_for, Reference)
+
+
+async def test_an_adoption_of_a_claim_that_is_gone_is_withdrawn() -> None:
+    """An earlier run was killed after its first write, and the claim was deleted since."""
+    made = Server.started()
+    made.orphan()
+    claim = await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    ((adoption, _),) = adoptions(claim, Orphan(Cause.ALLOCATED_TO_NOBODY, ""), None).values()
+    await made.client.create(CLAIMRESERVATIONS, adoption, NAMESPACE)
+    made.admin.delete("resourceclaims", NAMESPACE, "slice")
+
+    def let_go(_: int) -> None:
+        """The controller lets a withdrawn ClaimReservation go."""
+        for there in made.admin.list("claimreservations"):
+            if "deletionTimestamp" in there["metadata"]:
+                patch = {"metadata": {"finalizers": None}}
+                made.admin.patch("claimreservations", NAMESPACE, adoption.metadata.name, patch)
+
+    made.upon("list", "claimreservations", let_go)
+    assert await reclaim(made).run() == ()
+    assert made.admin.list("claimreservations") == []
 
 
 async def test_without_the_crds_the_command_says_how_to_get_them() -> None:

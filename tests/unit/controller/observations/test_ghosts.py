@@ -152,7 +152,7 @@ def test_the_kubelet_of_another_boot_says_nothing_of_a_ghost(machine: str) -> No
     assert len(signs.renewals) == 2
     boots.observe(node(boot="boot-2", machine=machine))
     assert ghosts.of(KEY).signs == ()
-    assert ghosts.nodes_to_watch() == {}
+    assert ghosts.signs.nodes_to_watch() == {}
 
 
 def test_a_node_that_is_off_runs_nothing_also_if_it_never_had_a_lease() -> None:

@@ -10,17 +10,13 @@ from structlog.testing import capture_logs
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.observations import (
     GONE_SECONDS,
-    PATIENCE_SECONDS,
-    GroupNames,
     Observations,
-    OwnWrites,
 )
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from tests.support.builders import (
@@ -82,27 +78,6 @@ def test_a_cluster_that_is_looked_at_anew_gets_another_chance() -> None:
     assert not observations.kcm_left_dead_references
 
 
-GROUP = GroupKey(NAMESPACE, "train")
-
-
-def test_a_name_is_quiet_since_its_last_use_or_since_all_groups_are_known() -> None:
-    clock = HandClock()
-    names = GroupNames(clock)
-    names.used(GROUP)
-    clock.time += 5
-    assert names.quiet(GROUP) == 0.0
-    names.known()
-    clock.time += 2
-    names.known()
-    assert names.quiet(GROUP) == 2.0
-    names.used(GROUP)
-    clock.time += 1
-    assert names.quiet(GROUP) == 1.0
-    assert names.quiet(GroupKey(NAMESPACE, "other")) == 3.0
-    names.unknown()
-    assert names.quiet(GROUP) == 0.0
-
-
 def test_the_name_of_a_group_was_used_until_its_entry_left_a_list() -> None:
     clock = HandClock()
     observations = Observations(clock)
@@ -113,56 +88,6 @@ def test_the_name_of_a_group_was_used_until_its_entry_left_a_list() -> None:
     clock.time += 1
     assert observations.group_names.quiet(GroupKey(NAMESPACE, group_ref().name)) == 1.0
     assert observations.group_names.quiet(GroupKey(NAMESPACE, "a")) == 6.0
-
-
-def meta(version: str) -> ObjectMeta:
-    return ObjectMeta(name=CLAIM, namespace=NAMESPACE, resource_version=version)
-
-
-def lags(fresh: OwnWrites, cached: ObjectMeta | None) -> bool:
-    return fresh.lags(RESOURCECLAIMS, NAMESPACE, CLAIM, cached)
-
-
-def test_a_cache_lags_until_it_shows_what_was_written_or_more() -> None:
-    fresh = OwnWrites(HandClock())
-    assert not lags(fresh, meta("9"))
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    assert lags(fresh, None)
-    assert lags(fresh, meta("9"))
-    assert not lags(fresh, meta("11"))
-    assert not lags(fresh, meta("9"))
-
-
-def test_only_the_version_of_a_hurried_write_is_awaited() -> None:
-    fresh = OwnWrites(HandClock())
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    assert not fresh.awaited(RESOURCECLAIMS, meta("10"))
-    fresh.wrote(RESOURCECLAIMS, meta("11"), hurried=True)
-    assert fresh.awaited(RESOURCECLAIMS, meta("11"))
-    assert not fresh.awaited(RESOURCECLAIMS, meta("12"))
-
-
-def test_a_reconcile_that_waits_for_a_write_goes_on_with_its_event() -> None:
-    fresh = OwnWrites(HandClock())
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    assert lags(fresh, meta("9"))
-    assert fresh.awaited(RESOURCECLAIMS, meta("10"))
-    assert not fresh.awaited(RESOURCECLAIMS, meta("11"))
-
-
-def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
-    fresh = OwnWrites(HandClock())
-    fresh.wrote(RESOURCECLAIMS, meta("b"))
-    assert lags(fresh, meta("c"))
-    assert not lags(fresh, meta("b"))
-
-
-def test_patience_with_a_cache_has_an_end() -> None:
-    clock = HandClock()
-    fresh = OwnWrites(clock)
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    clock.time = PATIENCE_SECONDS
-    assert not lags(fresh, meta("9"))
 
 
 def test_a_deleted_reservation_is_forgotten_and_one_that_stays_is_not() -> None:
@@ -205,17 +130,6 @@ def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes(
     observations.gone_workloads[key] = None
     observations.workload_changed(key)
     assert key not in observations.gone_workloads
-
-
-def test_nothing_waits_for_the_version_of_the_last_write_but_a_reconcile_that_came_before() -> None:
-    fresh = OwnWrites(HandClock())
-    fresh.wrote(RESOURCECLAIMS, meta("10"))
-    assert not fresh.was_last(RESOURCECLAIMS, meta("10"))
-    fresh.wrote(RESOURCECLAIMS, meta("11"), last=True)
-    assert fresh.was_last(RESOURCECLAIMS, meta("11"))
-    assert not fresh.was_last(RESOURCECLAIMS, meta("12"))
-    assert lags(fresh, meta("10"))
-    assert not fresh.was_last(RESOURCECLAIMS, meta("11"))
 
 
 @pytest.mark.parametrize(

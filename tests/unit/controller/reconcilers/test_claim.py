@@ -20,7 +20,7 @@ from claimctl.controller.live_reads import LIVE_ATTEMPTS, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.claim import WATCHDOG, ClaimReconciler
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.workers import DONE, SOON, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid, NotFound
@@ -51,11 +51,11 @@ class ClaimBench:
     events: EventRecorder
     queued: set[ClaimKey] = field(default_factory=set)
 
-    async def reconcile(self) -> Outcome:
+    async def reconcile(self) -> After:
         with self.telemetry.span("reconcile") as span:
             return await self.reconciler.reconcile(KEY, span)
 
-    async def settled(self) -> Outcome:
+    async def settled(self) -> After:
         """Reconcile until nothing is left to write."""
         for _ in range(30):
             outcome = await self.reconcile()

@@ -11,7 +11,7 @@ from claimctl.controller.caches.chains import Chains, Climber
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.events import refusal
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.observations import OwnWrites
+from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.reconcilers.workload import (
     MOST_WRITES,
     NEXT_TURN,

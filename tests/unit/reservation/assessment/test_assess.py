@@ -10,7 +10,6 @@ import pytest
 from claimctl.reservation.assessment.assess import Phase, assess, own_holds
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import guard
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -138,10 +137,3 @@ def test_which_holds_are_claimctls_whatever_managed_fields_say(
     on = written_by_claimctl(claim(*listed), {entry.uid for entry in listed})
     snapshot = Snapshot(NOW, NAMESPACE, CLAIM, on, (held,) if held else ())
     assert own_holds(snapshot) == own
-
-
-def test_the_guard_that_a_command_left_is_claimctls_and_that_of_another_claim_is_not() -> None:
-    left = guard(claim())
-    strange = msgspec.structs.replace(left, uid="uid-other")
-    snapshot = Snapshot(NOW, NAMESPACE, CLAIM, claim(left, strange), ())
-    assert own_holds(snapshot) == {left.uid}
