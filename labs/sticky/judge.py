@@ -24,7 +24,7 @@ SLACK = 40.0
 in the middle of a release."""
 BROKEN = 90.0
 """The same for a node or a device that was broken: pods first wait for it."""
-YOUNG = 40.0
+YOUNG = 8.0
 """Seconds from the allocation of a claim within which its hold may be missing: controllers die."""
 MEANWHILE = 2.0
 """Seconds between a LIST of pods and the write that it is for."""
@@ -52,9 +52,11 @@ class StickyJudge:
 
     Args:
         users: the user names of claimctl.
+        young: for how many seconds from its allocation a claim may be without a hold.
     """
 
     users: Collection[str]
+    young: float = YOUNG
     world: World = field(default_factory=World)
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -260,7 +262,7 @@ class StickyJudge:
             waits = any(not pod.spec.node_name for pod in users)
             if waits or self._waited.get(name, -inf) >= at - BROKEN:
                 return "closed node"
-        if not known.held and at - known.allocated_at <= YOUNG:
+        if not known.held and at - known.allocated_at <= self.young:
             return "not held yet"
         return ""
 

@@ -20,13 +20,19 @@ from kube_in_process.real.flags import Parser, number
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
 
 from labs import frame
-from labs.sticky.judge import StickyJudge
+from labs.sticky.judge import YOUNG, StickyJudge
 from labs.sticky.users import StickySize, StickyUsers
 from labs.sticky.wishes import StickyPlace
 from labs.torture.explorer import PAUSES, ProcessFaults, Schedule
 from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.final_checks import clear_away, come_true, remove_reservations
+from labs.torture.final_checks import (
+    PATIENCE,
+    clear_away,
+    come_true,
+    missing_pods,
+    remove_reservations,
+)
 from labs.torture.reference import dialects
 from labs.torture.testbed import RunVerdict, Testbed, closed, history, judge, opened
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
@@ -36,6 +42,9 @@ LIMIT = 100_000.0
 DIALECTS = ("hold-1.36", "hold-1.36", "native")
 LIVES = (20, 200)
 """The requests of the shortest and of the longest life of a controller while users act."""
+FALTERING = 40.0
+"""Seconds for which a claim may be without a hold where controllers wait for a Lease, or where
+their requests fail."""
 NOTICED = 5.0
 """Seconds until a controller has written changed settings into its ClaimReservations."""
 FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
@@ -93,7 +102,7 @@ async def _play(schedule: Schedule, size: StickySize, done: StickyRun, keep_log:
         done.counts["controllers killed"] += len(testbed.ended)
         users.mend()
         await _conclude(testbed, users, done.verdict)
-        _judge(testbed, done)
+        _judge(testbed, done, faltering=schedule.elect or bool(schedule.rate))
     finally:
         await closed(testbed)
     if keep_log or not done.verdict.good:
@@ -109,6 +118,7 @@ def _dying(rng: Random) -> FaultPlan:
 async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -> None:
     """Let all pods run, then let everything go; nothing may stay that nobody asked to keep."""
     await come_true(testbed, verdict, users.help)
+    await _all_come_back(testbed, verdict)
     _give_back(testbed)
     await testbed.sleep(NOTICED)
     await clear_away(testbed, verdict)
@@ -117,6 +127,16 @@ async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -
     if claims := [each["metadata"]["name"] for each in testbed.objects("resourceclaims")]:
         verdict.leaks.append(f"claims without a ClaimReservation: {claims[:5]}")
     await testbed.stop_all()
+
+
+async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
+    """Delete all pods once. The judge sees whether each comes back to its device."""
+    for pod in testbed.objects("pods"):
+        if pod["status"].get("phase") == "Running":
+            testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    await testbed.sleep(NOTICED)
+    if not await testbed.until(lambda: not missing_pods(testbed), PATIENCE, step=2.0):
+        verdict.stuck += missing_pods(testbed)
 
 
 def _give_back(testbed: Testbed) -> None:
@@ -152,15 +172,16 @@ def _look_for_rests(testbed: Testbed, verdict: RunVerdict) -> None:
             verdict.leaks.append(f"{name} is left, and no pod will name it")
 
 
-def _judged(testbed: Testbed) -> StickyJudge:
-    judge = StickyJudge({CONTROLLER_USER})
+def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:
+    young = FALTERING if faltering else YOUNG
+    judge = StickyJudge({CONTROLLER_USER}, young)
     judge.world.read(testbed.cluster.history())
     return judge
 
 
-def _judge(testbed: Testbed, done: StickyRun) -> None:
+def _judge(testbed: Testbed, done: StickyRun, *, faltering: bool) -> None:
     judge(testbed, done.verdict)
-    sticky = _judged(testbed)
+    sticky = _judged(testbed, faltering=faltering)
     done.verdict.violations += sticky.violations
     done.counts += sticky.counts
     done.counts["requests of claimctl"] += done.verdict.requests

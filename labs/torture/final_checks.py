@@ -56,11 +56,11 @@ async def come_true(
     await _in_no_circle(testbed, verdict)
     mend_nodes(testbed)
     for _ in range(ROUNDS):
-        if await testbed.until(lambda: not _missing(testbed), PATIENCE / 3, step=2.0):
+        if await testbed.until(lambda: not missing_pods(testbed), PATIENCE / 3, step=2.0):
             break
         helps(testbed)
     else:
-        verdict.stuck += _missing(testbed)
+        verdict.stuck += missing_pods(testbed)
     await _still(testbed, verdict)
 
 
@@ -233,7 +233,7 @@ def _reserved(testbed: Testbed) -> set[str]:
     }
 
 
-def _missing(testbed: Testbed) -> list[str]:
+def missing_pods(testbed: Testbed) -> list[str]:
     """Workloads whose pods do not all run."""
     missing, pods = [], testbed.objects("pods")
     for plural in ("deployments", "statefulsets"):
