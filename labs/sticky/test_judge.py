@@ -144,6 +144,12 @@ def test_a_hold_that_goes_for_a_reason_explains_the_loss_later() -> None:
     assert story.judge.violations == []
 
 
+def test_what_was_over_before_the_workload_went_stays_over() -> None:
+    notes = {"when_scaled": "Delete", "when_deleted": "Retain"}
+    story = held(**notes).workload(90, 1, **notes).tell(95, "apps", "statefulsets", "train")
+    assert story.claim(400, "", actor=CLAIMCTL).judge.violations == []
+
+
 def test_a_claim_is_not_deleted_under_a_pod() -> None:
     story = held().workload(100, 2, template="other")
     story.tell(101, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)

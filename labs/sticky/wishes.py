@@ -110,7 +110,9 @@ class Wishes:
             limit = wish.idle_seconds if wish.policy == "WhileRunning" else None
             if limit is not None and idle >= limit and until >= at - slack:
                 return "idle"
-            until = wish.at
+            if wish.exists:
+                until = wish.at
+            # what nobody needed before the workload went, nobody needs after it
         return ""
 
     def _idle(self, place: StickyPlace, at: float) -> float:
