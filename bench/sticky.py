@@ -210,9 +210,12 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _part(options: argparse.Namespace) -> list[Line]:
-    lines = play(options, _starts, claims=options.ordinals) if options.rounds else []
+    kept, lines = options.keep, []
+    if options.rounds:
+        options.keep = kept and f"{kept}/starts"
+        lines = play(options, _starts, claims=options.ordinals)
     with tempfile.TemporaryDirectory() as folder:
-        options.log = Path(folder, "audit.log")
+        options.keep, options.log = kept and f"{kept}/counts", Path(folder, "audit.log")
         wanted = audited(Path(folder), options.log, pod_groups=options.gates)
         claims = max(options.rest, options.ordinals)
         return lines + play(options, _counts, claims=claims, wanted=wanted)
