@@ -385,10 +385,13 @@ class Triggers:
         old, new = change.old, change.new
         if old is None or new is None or not asked_entries(template_of(new)):
             return []
-        if isinstance(old, StatefulSet) and isinstance(new, StatefulSet):
-            # its status, which changes with each pod, has nothing about ordinals
-            if old.spec.wanted_ordinals == new.spec.wanted_ordinals:
-                return []
+        if (
+            isinstance(old, StatefulSet)
+            and isinstance(new, StatefulSet)
+            and old.spec.wanted_ordinals == new.spec.wanted_ordinals
+        ):
+            # its status, which changes with each pod, says nothing about ordinals
+            return []
         return [
             reserved_key(reservation)
             for reservation in self._caches.reservations_for(key)

@@ -182,7 +182,7 @@ async def test_claims_that_come_together_share_a_read_of_their_template() -> Non
     furnish(made)
     template = {"metadata": {"name": "big", "namespace": NAMESPACE}, "spec": {"spec": {}}}
     made.admin.create("resourceclaimtemplates", template)
-    writer, snapshot = Writer(made.client, clock), Snapshot(NOW, NAMESPACE, CLAIM)
+    writer, snapshot = Writer(made.client, clock), Snapshot(NOW, NAMESPACE, CLAIM, None)
     reads = []
     for name, time in (("one", 0.0), ("two", 0.9), ("three", 1.0)):
         clock.time = time
