@@ -11,6 +11,9 @@ HOUSES := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml))
 EDITABLE := $(PROJECTS:%pyproject.toml=--editable ./%)
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
+# each process of a test that imports claimctl would compile it anew
+unexport PYTHONDONTWRITEBYTECODE
+
 # The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
 ifneq ($(origin PYTHON), undefined)
 ifneq ($(shell $(PYTHON) $(VERSION_OF)), $(shell $(BIN)/python $(VERSION_OF) 2>/dev/null))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -16,6 +17,7 @@ from hypothesis import settings
 from kube_in_process.options import ClusterOptions
 
 from claimctl.controller.reconcilers import claim
+from claimctl.telemetry.face import LateLogs
 from tests.support.last_status import checked
 
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
@@ -58,9 +60,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.fixture(autouse=True)
 def default_logging() -> Iterator[None]:
     """A command that is run in the process sets a level; the next test starts without one."""
-    structlog.reset_defaults()
+    _forget_logging()
     yield
+    _forget_logging()
+
+
+def _forget_logging() -> None:
     structlog.reset_defaults()
+    root = logging.getLogger()
+    root.handlers[:] = [each for each in root.handlers if not isinstance(each, LateLogs)]
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import typer
 
-from claimctl.cli.printer import print_lines
+from claimctl.cli.printer import drop_stdout, print_lines
 from claimctl.text import traceback_lines
 
 DEBUG_VARIABLE = "CLAIMCTL_DEBUG"
@@ -47,13 +47,13 @@ def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        _drop_stdout()
+        drop_stdout()
         return ExitCode.FAILED
     except SystemExit as exit_:
         return ExitCode.FAILED if isinstance(exit_.code, str) else exit_.code or ExitCode.OK
     except Exception as error:
         if cannot_print(error):
-            _drop_stdout()
+            drop_stdout()
         return _report(error, err)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
@@ -96,7 +96,8 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, one_line(str(error))
         case ModuleNotFoundError(name="kube_in_process"):
             return ExitCode.FAILED, (
-                "the embedded cluster is not installed: pip install the wheel of kube-in-process"
+                "the embedded cluster is not installed: `pip install ./kube-in-process` in a clone "
+                "of claimctl, else pip install the wheel of kube-in-process"
             )
         case ModuleNotFoundError(name=str(name)) if not name.startswith("claimctl"):
             return ExitCode.FAILED, (
@@ -113,8 +114,3 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _drop_stdout() -> None:
-    """Redirect stdout: its reader is gone, and the interpreter flushes stdout at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -35,7 +35,7 @@ from claimctl.cli.registry import (
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-class LazyGroup(typer.core.TyperGroup):
+class LazyGroup(typer_internals.ReadsPlainly, typer.core.TyperGroup):
     """A group of commands. Each is a placeholder with name and help until it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -86,7 +86,9 @@ def load(entry: Command) -> Any:
     """Import a command's module and turn its function into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     function = getattr(_module(entry), entry.function)
-    single.command(entry.name, context_settings=SETTINGS)(function)
+    single.command(entry.name, cls=typer_internals.PlainCommand, context_settings=SETTINGS)(
+        function
+    )
     command: Any = typer.main.get_command(single)
     examples = "\n".join(f"  {line}" for line in examples_of(entry))
     connects = any(flag.name == "kubeconfig" and flag.hidden for flag in command.params)

@@ -45,6 +45,8 @@ def driver_names(values: list[str] | None) -> list[str] | None:
 
 def label_selector(text: str) -> str:
     """Check a label selector as the API server reads it."""
+    if not text.strip():
+        return ""
     # --help is fast because it does not load msgspec, which this module needs
     from claimctl.label_selectors import parse as parse_selector
 

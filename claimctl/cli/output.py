@@ -9,15 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TextIO, TypeVar
 
 import yaml
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from claimctl.cli.color import in_color
 from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
-from claimctl.cli.printer import print_lines, print_whole, say
+from claimctl.cli.printer import print_lines, print_whole, reader_may_leave, say
 from claimctl.text import can_be_encoded, shortened
 
 Signs = TypeVar("Signs", bound=Sequence[str])
@@ -75,20 +71,22 @@ class Table:
 
 def render(output: Output, table: Table, document: Printed, *, head: bool = True) -> None:
     """Print the table, its names or the document on stdout, in the format ``output``."""
-    if output.for_people:
-        print_table(table, wide=output == Output.WIDE, head=head)
-    else:
-        print_data(output, document, table.names)
+    with reader_may_leave():
+        if output.for_people:
+            print_table(table, wide=output == Output.WIDE, head=head)
+        else:
+            print_data(output, document, table.names)
 
 
 def print_text(
     output: Output, lines: Iterable[str], document: Printed, names: Iterable[str] = ()
 ) -> None:
     """Print the lines for people, or what ``render`` prints for others."""
-    if output.for_people:
-        print_lines(*lines)
-    else:
-        print_data(output, document, names)
+    with reader_may_leave():
+        if output.for_people:
+            print_lines(*lines)
+        else:
+            print_data(output, document, names)
 
 
 def print_data(output: Output, document: Printed, names: Iterable[str] = ()) -> None:
@@ -152,6 +150,8 @@ def print_table(
     if not (target.isatty() or in_color(target)):
         _print_plain(_cells(table, shown), target, head=head)
         return
+    from rich.console import Console
+
     if target.isatty():
         places = width or Console(file=target).width
         shown, left_out = _choose_columns(table, shown, places, wide=wide)
@@ -216,6 +216,8 @@ def _width_of(table: Table, shown: Sequence[Column]) -> int:
 
 def _least(table: Table, column: Column) -> int:
     """The least width of a column: its longest cell; for text, its longest word or a bit more."""
+    from rich.cells import cell_len
+
     cells = [row[0] for row in _cells(table, [column])]
     widest = max(map(cell_len, cells))
     if not column.text:
@@ -227,6 +229,10 @@ def _least(table: Table, column: Column) -> int:
 def _print_rich(
     table: Table, shown: Sequence[Column], out: TextIO, width: int | None, *, head: bool
 ) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=head)
     for column in shown:
         least = _least(table, column)

@@ -7,8 +7,10 @@ as lines. A test refuses other ways of printing.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from claimctl.text import visible
@@ -36,3 +38,18 @@ def say(*lines: str) -> None:
     """Print lines on stderr, beside what the command prints. A closed stderr hears nothing."""
     if sys.stderr is not None:
         print_lines(*lines, out=sys.stderr)
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print a whole result to a reader that may stop reading, as ``head`` does. The command goes on
+    without it, so its exit code still says what it found."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_stdout()
+
+
+def drop_stdout() -> None:
+    """Redirect stdout: its reader is gone, and the interpreter flushes stdout at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-import structlog
-
 from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.controller.manager import Manager
@@ -19,11 +17,12 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
+from claimctl.telemetry.face import LateLogger
 from claimctl.telemetry.health import Certificate, HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import TelemetrySettings as TelemetrySettings
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 
 def who_am_i(pod_uid: str = "") -> str:

@@ -18,7 +18,7 @@ from claimctl.kube.discovery import look
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.login.kubeconfig import Overrides
-from claimctl.telemetry.logs import Level, configure
+from claimctl.telemetry.face import LateLogs
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ class Session:
 async def connected(access: Access, namespace: str | None = None) -> AsyncIterator[Session]:
     """A client for the cluster that the flags and the environment name, or ConfigError. The
     namespace None means that of the kubeconfig's context."""
-    configure(level=Level.WARNING)
+    LateLogs(_log_warnings).begin()
     connection = connection_of(access)
     clock = LoopClock()
     async with HttpTransport(connection) as http:
@@ -49,6 +49,12 @@ async def connected(access: Access, namespace: str | None = None) -> AsyncIterat
         await look(client.within(access.request_timeout or access.first_timeout or None))
         place = connection.namespace if namespace is None else namespace
         yield Session(client, clock, place, transport)
+
+
+def _log_warnings() -> None:
+    from claimctl.telemetry.logs import Level, configure
+
+    configure(level=Level.WARNING)
 
 
 def connection_of(access: Access) -> Connection:

@@ -32,7 +32,9 @@ TimingOption = Annotated[
         "--timing",
         help="How long to wait for other components before devices are freed. slow: three times "
         "as long, for a scheduler that is often more than 5 s behind the API server. Give the "
-        "controller and the other commands the same value.",
+        "controller and the other commands the same value. Each wait has a flag of its own, which "
+        "is left out here: --settle-seconds (5), --binding-seconds (60), --slow-binding-seconds "
+        "(600) and, of the controller, --dead-reference-seconds (10).",
     ),
 ]
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
+from math import inf
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, Write, WriteList
-from claimctl.reservation.facts.reasons import ConditionType
+from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.wire.claims import AllocationResult
 from claimctl.wire.meta import find_condition
+from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADS
 
 
@@ -104,15 +108,38 @@ class ClaimMetrics:
             self._telemetry.observe(Metric.RELEASE_WAIT_SECONDS, waited, labels)
 
     def _measure_hold(self, snapshot: Snapshot, write: WriteList, seconds: float) -> None:
-        """How long a claim was allocated before its workload was listed."""
-        listed = snapshot.listed_uids
-        added = any(ref.uid not in listed and is_workload(ref) for ref in write.reserved_for)
+        """How long a claim was allocated, and reserved, before its workload was listed.
+
+        A hold that waits for the last pod to leave is in time, however old the allocation is.
+        """
         allocation = snapshot.claim.status.allocation if snapshot.claim else None
-        if not added or allocation is None:
+        if allocation is None or snapshot.late is not None:
             return
         if allocation.allocation_timestamp is not None:
             seconds = (snapshot.now - allocation.allocation_timestamp).total_seconds()
-        self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(seconds, 0.0))
+        added = {ref.uid for ref in write.reserved_for} - snapshot.listed_uids
+        waits = [
+            min(seconds, _age(held.reservation, snapshot.now))
+            for held in snapshot.reservations
+            if held.workload.uid in added and _is_first_hold(held.reservation, allocation)
+        ]
+        if waits:
+            self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(*waits, 0.0))
+
+
+def _age(reservation: ClaimReservation, now: datetime) -> float:
+    made = reservation.metadata.creation_timestamp
+    return (now - made).total_seconds() if made is not None else inf
+
+
+def _is_first_hold(reservation: ClaimReservation, allocation: AllocationResult) -> bool:
+    """Whether the workload was not yet to be listed in this allocation. Else the list lost the
+    hold, or did not get it for a reason that the status gives: a release, a plan, no workload."""
+    known, status = reservation.status.allocation_time, reservation.status
+    if known is None or known != (allocation.allocation_timestamp or known):
+        return True
+    reserved = find_condition(status.conditions, ConditionType.RESERVED)
+    return reserved is None or reserved.reason == Reason.PENDING
 
 
 def _counts(snapshot: Snapshot, decision: Decision) -> Counter[Gauge]:

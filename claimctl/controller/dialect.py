@@ -16,13 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import structlog
-
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError, NotFound
 from claimctl.kube.informer import Informer
 from claimctl.parallel import wait_for
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.releases import FROM_1_36
@@ -30,7 +29,7 @@ from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.served import ServerVersion
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 T = TypeVar("T")
 _PROBE = Reference(

@@ -16,8 +16,6 @@ from dataclasses import replace
 from datetime import datetime
 from math import inf
 
-import structlog
-
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.kinds import (
     VERBS,
@@ -35,6 +33,7 @@ from claimctl.kube.supervisor import Tasks
 from claimctl.parallel import wait_for
 from claimctl.reservation.kinds.rules import Kind
 from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.fitted import fitted, status_body
 from claimctl.wire.meta import Condition, renewed
 from claimctl.wire.reservations import ClaimReservation
@@ -43,7 +42,7 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindStatus
 from claimctl.wire.workloads import CustomWorkload
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 PAUSE = 1.0
 """Seconds to wait before a look, so that several changes cause one."""

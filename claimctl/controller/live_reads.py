@@ -27,9 +27,10 @@ from claimctl.reservation.facts.decision import (
     WriteList,
 )
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import KINDS, is_pod_group
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.reservation.facts.unreadable import claims_named
+from claimctl.reservation.kinds.shipped import KINDS
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import structlog
-
 from claimctl.controller import checkpoint
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.dialect import Detection, DialectProbe, Redetection
@@ -29,11 +27,11 @@ from claimctl.kube.informer import Informer
 from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
 from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.telemetry.face import LateLogger, Metric, Telemetry
 from claimctl.wire.resources import LEASES
 from claimctl.wire.seams import Clock, Transport
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 LEASE_SECONDS = 5.0
 """How long to wait for the Lease that may have a checkpoint. Without it, the grace counts."""

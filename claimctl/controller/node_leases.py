@@ -18,17 +18,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import inf
 
-import structlog
-
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.resources import LEASES, NODES, RESOURCESLICES
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """The time between two reads of a node that shows signs of life."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
-
 from claimctl.controller.caches.informers import WATCHED
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, look
 from claimctl.kube.errors import ApiError
 from claimctl.parallel import mapped
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.access_reviews import Right
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 
 QUESTIONS_AT_ONCE = 8

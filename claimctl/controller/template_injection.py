@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import structlog
 from cachetools import LRUCache
 
 from claimctl.controller.events import warn
@@ -15,11 +14,12 @@ from claimctl.reservation.annotation import Problem, hashed_name
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import WORKLOADS
 from claimctl.wire.workloads import CustomWorkload, Workload, has_fixed_template, template_of
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 REMEMBERED = 10_000
 _ACTION = "InjectPodGroup"

@@ -10,15 +10,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-import structlog
 from structlog.contextvars import bound_contextvars
 
 from claimctl.kube.errors import ApiError, KubeError
 from claimctl.kube.queue import QueueRunner
-from claimctl.telemetry.face import Metric, Span, Telemetry
+from claimctl.telemetry.face import LateLogger, Metric, Span, Telemetry
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 SHORTEST_WAIT = 0.01
 """Least wait in seconds. After a shorter wait, the clock might not have moved."""
 

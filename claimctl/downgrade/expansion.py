@@ -9,7 +9,7 @@ workload reference of another writer stays unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,7 +22,7 @@ from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
-    uids_written_by,
+    listed_ahead,
 )
 from claimctl.reservation.facts.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -325,15 +325,6 @@ def scale_command(claim: ResourceClaim) -> str:
 def names_of(references: Iterable[Reference]) -> str:
     """The references for people, like ``deployments/train, jobs/tune``."""
     return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)
-
-
-def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
-    """UIDs of the pending pods that claimctl listed, by managedFields. claimctl may take such an
-    entry out as long as the pod is pending, and none that a scheduler wrote."""
-    waiting = {
-        entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
-    }
-    return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
 def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[str]:

@@ -8,24 +8,12 @@ from claimctl.downgrade.records import PlanPhase, RecordState, is_carried_out
 from claimctl.downgrade.scope import crosses, described, freezes
 from claimctl.downgrade.standing import prepare_command
 from claimctl.downgrade.status import RESTORE_COMMAND, UPGRADE_RESTORE_COMMAND
-from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden
-from claimctl.live_objects import list_if_served
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.text import counted
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import RESTORE, DowngradedClaim, DowngradePlan
-from claimctl.wire.resources import DOWNGRADEPLANS
 
 DOWNGRADE_STATUS, UPGRADE_STATUS = "claimctl downgrade status", "claimctl upgrade status"
-
-
-async def read_plans(client: Client) -> tuple[DowngradePlan, ...] | None:
-    """The plans there are; None if the caller may not list them."""
-    try:
-        return (await list_if_served(client, DOWNGRADEPLANS)).items
-    except Forbidden:
-        return None
 
 
 def frozen_for(plans: Iterable[DowngradePlan], claim: ResourceClaim) -> str:

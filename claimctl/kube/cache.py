@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import structlog
 
 from claimctl.kube.codec import Listing, WatchEvent
-from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.telemetry.face import LateLogger, Metric, Telemetry
 from claimctl.wire.base import encode
 from claimctl.wire.meta import HasMetadata
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 MOST_LINES = 20
 """Log lines for one kind in one minute: one object may change a hundred times a second."""

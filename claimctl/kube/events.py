@@ -7,20 +7,20 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
 from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from claimctl.parallel import wait_for
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import Event, EventSeries, ObjectReference, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import EVENTS
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,18 @@ from random import Random
 from typing import Generic
 
 import msgspec
-import structlog
 
 from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Gone, KubeError, LostEvent
 from claimctl.kube.retry import Backoff, Failures
-from claimctl.telemetry.face import Metric
+from claimctl.telemetry.face import LateLogger, Metric
 from claimctl.wire.meta import reaches
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 _BACKOFF = Backoff(first=0.8, cap=30.0)
 _AWAY = Backoff(first=0.8, cap=5.0)

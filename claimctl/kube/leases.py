@@ -13,19 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
-import structlog
 from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from claimctl.telemetry.face import Metric
+from claimctl.telemetry.face import LateLogger, Metric
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import LEASES
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 
 class LeadershipLost(Exception):

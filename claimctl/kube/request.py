@@ -12,7 +12,6 @@ from random import Random
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import structlog
 from tenacity import AsyncRetrying, RetryCallState
 
 from claimctl import __version__
@@ -29,12 +28,12 @@ from claimctl.kube.errors import (
 )
 from claimctl.kube.errors import from_answer as error_of
 from claimctl.kube.retry import Backoff, may_read_again, surely_not_applied
-from claimctl.telemetry.face import Metric, Span, Telemetry, Value
+from claimctl.telemetry.face import LateLogger, Metric, Span, Telemetry, Value
 from claimctl.wire.base import Body
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 4

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-import structlog
+from claimctl.telemetry.face import LateLogger
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 
 class TaskEnded(Exception):

@@ -12,11 +12,10 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
+from claimctl.kube.aiohttp_alone import HttpProcessingError, aiohttp
 from claimctl.kube.connection import Connection, Credentials
 from claimctl.kube.errors import (
     BadAnswer,
@@ -131,7 +130,7 @@ class HttpTransport:
         if credentials.authorization:
             merged["authorization"] = credentials.authorization
         options: dict[str, Any] = {"headers": merged, "data": body}
-        if self._connection.server.startswith("https:"):
+        if "https" in (urlsplit(url).scheme for url in (self._connection.server, self._proxy)):
             options["ssl"] = self._context(credentials)
             options["server_hostname"] = self._connection.server_name or None
         if self._proxy:

@@ -7,12 +7,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import structlog
-
 from claimctl.kube.connection import Connection, Credentials, Pem, Tls
 from claimctl.kube.errors import ConfigError
+from claimctl.telemetry.face import LateLogger
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 _TOKEN_FILE_SECONDS = 60.0
 _POD_HOST, _POD_PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

@@ -1,13 +1,16 @@
-"""The interface through which other packages emit spans and metrics.
+"""The interface through which other packages emit spans, metrics and lines of logs.
 
-It imports no exporter and no SDK: ``claimctl.telemetry.otel`` is the production implementation.
+It imports no exporter and no SDK: ``claimctl.telemetry.otel`` is the production implementation. It
+imports structlog with the first line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from typing import Any
 
 Value = str | bool | int | float
 Labels = Mapping[str, str]
@@ -92,3 +95,47 @@ class Telemetry:
 
     def forget(self, metric: Metric, labels: Labels) -> None:
         """Drop the value of a gauge: what it counted is gone."""
+
+
+class LateLogger:
+    """A logger of structlog. All modules of claimctl log by one.
+
+    Most commands log nothing, and to import structlog takes longer than many of these modules. So
+    that happens with the first line.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._logger: Any = None
+
+    def __getattr__(self, method: str) -> Any:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, LateLogs):
+                handler.configure()
+        if self._logger is None:
+            import structlog
+
+            self._logger = structlog.get_logger(self._name)
+        return getattr(self._logger, method)
+
+
+class LateLogs(logging.Handler):
+    """The logs of a command until there is a line for them, also of a library.
+
+    Args:
+        configure: sets up structlog, and puts another handler in this one's place.
+    """
+
+    def __init__(self, configure: Callable[[], None]) -> None:
+        super().__init__()
+        self.configure = configure
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.configure()
+        logging.getLogger().handle(record)
+
+    def begin(self) -> None:
+        """Get the warnings of the process."""
+        root = logging.getLogger()
+        root.handlers[:] = [self]
+        root.setLevel(logging.WARNING)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from claimctl.telemetry.connections import Connections
+from claimctl.telemetry.face import LateLogger
 from claimctl.telemetry.settings import BindError
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 Check = Callable[[], bool]
 

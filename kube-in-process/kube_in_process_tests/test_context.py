@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def test_what_a_killed_cluster_left_is_replaced_and_the_context_before_it_comes_
     assert names(config)["clusters"] == ["prod", NAME], "it is another cluster's now"
     leave(config, THERE)
     assert yaml.safe_load(config.read_text())["current-context"] == "prod"
+
+
+def test_the_file_of_a_cluster_that_runs_is_refused_and_stays(config: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        running = Access(f"http://127.0.0.1:{first.getsockname()[1]}")
+        join(config, running)
+        before = config.read_text()
+        for act in (check, lambda path: join(path, THERE)):
+            with pytest.raises(NotUsable, match=f"a cluster that runs at {running.url}; name anot"):
+                act(config)
+        assert config.read_text() == before
+    check(config)
 
 
 def test_a_context_that_the_user_chose_meanwhile_stays_current(config: Path) -> None:

@@ -216,11 +216,8 @@ def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
             text = f"def test_it(kube_cluster):\n{re.sub('^', '    ', text, flags=re.MULTILINE)}"
         if "def story" in text:
             text = f"def test_it():\n{re.sub('^', '    ', text, flags=re.MULTILINE)}"
-        imports = (
-            "import pytest\nfrom kube_in_process.options import ClusterOptions\n"
-            "from kubernetes import client, config\n"
-        )
-        (tmp_path / f"test_readme_{number}.py").write_text(imports + text)
+        # as it is printed: who copies it has no other imports
+        (tmp_path / f"test_readme_{number}.py").write_text(text)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from labs.first_contact.table import Outcomes, reproductions
+
+ROOT = Path(__file__).parents[2]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,7 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     played = [table[name] for name in wanted.names] or list(table.values())
     tests = list(dict.fromkeys(test for each in played for test in each.tests))
     outcomes = Outcomes()
-    flags = ("-q", "-n", wanted.workers, "-p", "no:cacheprovider")
+    # tests of one distribution alone would be named from its own folder on
+    flags = ("-q", "-n", wanted.workers, "-p", "no:cacheprovider", f"--rootdir={ROOT}")
     pytest.main([*flags, *tests], plugins=[outcomes])
     left = outcomes.left(played)
     for each, bad in left:

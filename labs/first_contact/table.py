@@ -29,7 +29,7 @@ def reproductions() -> tuple[Reproduction, ...]:
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcomes:
     """A plugin of pytest that notes which tests passed and which did not."""
 

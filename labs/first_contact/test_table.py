@@ -49,6 +49,10 @@ def test_what_fails_is_skipped_or_was_not_played_is_left() -> None:
     assert outcomes.left([ONE]) == [(ONE, ["a.py::test_x"])]
 
 
+def test_pytest_can_keep_it_in_a_set_of_plugins() -> None:
+    assert len({Outcomes(), Outcomes()}) == 2
+
+
 def test_another_name_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nosuch"]) == 2
     assert "there are: manual-by-annotation, " in capsys.readouterr().out

@@ -101,14 +101,6 @@ async def refused(user: DocumentClient, spec: Json) -> str:
     return ""
 
 
-async def change_refused(user: DocumentClient, name: str, change: Json) -> str:
-    try:
-        await user.patch(RESERVATION, "ml", name, change)
-    except Forbidden as error:
-        return error.message
-    return ""
-
-
 async def test_each_limit_refuses_what_exceeds_it_and_says_whom_to_ask(tmp_path: Path) -> None:
     async with limited(tmp_path) as (cluster, user):
         assert not await refused(user, {"idleTimeoutSeconds": 9999, "retentionPolicy": "Manual"})
@@ -156,35 +148,6 @@ async def judged(cluster: ChartSite) -> bool:
     warnings = [status.get("typeChecking", {}).get("expressionWarnings") for status in statuses]
     assert not any(warnings), warnings
     return all(status.get("observedGeneration") for status in statuses)
-
-
-async def test_a_reservation_from_before_the_limit_can_change_but_not_for_the_worse(
-    tmp_path: Path,
-) -> None:
-    async with limited(tmp_path) as (cluster, user):
-        large = {"idleTimeoutSeconds": 7200, "forceDeletedPodGraceSeconds": 1200}
-        await user.create(reserving("old", {**large, "retentionPolicy": "Manual"}))
-        await set_limits(cluster, user, LIMITS)
-        for allowed in (
-            {"metadata": {"finalizers": ["example.com/x"], "annotations": {"a": "b"}}},
-            {"metadata": {"finalizers": None}},
-            {"spec": {"reallocateTimeoutSeconds": 5}},
-            {"spec": {"idleTimeoutSeconds": 7100}},
-            {"spec": {"forceDeletedPodGraceSeconds": 1100}},
-        ):
-            assert await change_refused(user, "old", allowed) == "", allowed
-        status = {"status": {"consumers": 1}}
-        await cluster.client.patch_status(RESERVATION, "ml", "old", status)
-        for worse in (
-            {"idleTimeoutSeconds": 7101},
-            {"forceDeletedPodGraceSeconds": 1101},
-            {"idleTimeoutSeconds": 60, "forceDeletedPodGraceSeconds": 9999},
-        ):
-            assert await change_refused(user, "old", {"spec": worse}), worse
-        better = {"retentionPolicy": "WhileRunning", "idleTimeoutSeconds": 60}
-        assert await change_refused(user, "old", {"spec": better}) == ""
-        for back in ({"retentionPolicy": "Manual"}, {"idleTimeoutSeconds": 7100}):
-            assert await change_refused(user, "old", {"spec": back}), back
 
 
 async def test_without_a_configmap_nothing_is_limited_and_a_wrong_one_is_refused(

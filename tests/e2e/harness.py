@@ -338,12 +338,12 @@ async def install(client: Client, *, crds: bool = True) -> None:
     """Install claimctl as an administrator does before the controller starts."""
     for definition in definitions() if crds else ():
         with suppress(AlreadyExists):
-            await client.create(_DEFINITIONS, definition)
+            await client.create(DEFINITIONS, definition)
     for name in (NAMESPACE, CONTROLLER_NAMESPACE):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
 
 
-_DEFINITIONS = Resource(
+DEFINITIONS = Resource(
     "apiextensions.k8s.io",
     "v1",
     "customresourcedefinitions",

@@ -12,20 +12,12 @@ from claimctl.wire.access_reviews import Right
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import JOBS, PODS, WORKLOADKINDS, Resource
 from tests.e2e import manifests
-from tests.e2e.harness import Stage
+from tests.e2e.harness import DEFINITIONS, Stage
 from tests.e2e.operators import SHAPES, owned
 from tests.e2e.rights import RESOURCES
 from tests.e2e.site import CONTROLLER_USER
 
 Json = dict[str, Any]
-DEFINITIONS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    ObjectHeader,
-    namespaced=False,
-)
 
 
 GANGS = Resource("acme.example", "v1", "gangs", "Gang", ObjectHeader)

@@ -19,7 +19,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, NewStage, Stage
+from tests.e2e.harness import HOLD_136, NATIVE, NewStage, Stage
 
 STEPS = 25
 GRACE = 20
@@ -89,9 +89,7 @@ class Chance:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "hold-1.34", "hold-1.36"]
-)
+@pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "hold"])
 async def test_whatever_happens(new_stage: NewStage, options: ClusterOptions, seed: int) -> None:
     async with new_stage(replace(options, seed=seed)) as stage:
         chance = Chance(stage, random.Random(seed))

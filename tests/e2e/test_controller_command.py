@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -88,14 +88,6 @@ async def held(stage: Stage) -> None:
     await stage.until_condition("Reserved", "True", "Reserved")
 
 
-def in_real_time(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(120):
-            await scenario()
-
-    asyncio.run(bounded())
-
-
 @pytest.mark.real_time(120)
 async def test_it_holds_releases_answers_probes_and_ends_well_on_sigterm(tmp_path: Path) -> None:
     async with served(tmp_path) as (stage, kubeconfig), controller(kubeconfig) as process:
@@ -117,20 +109,6 @@ async def test_it_holds_releases_answers_probes_and_ends_well_on_sigterm(tmp_pat
         assert process.returncode == 0, err.decode()
         lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
         assert not lease.spec.holder_identity
-
-
-@pytest.mark.real_time(120)
-async def test_a_killed_one_is_replaced_by_another_that_finishes(tmp_path: Path) -> None:
-    async with served(tmp_path) as (stage, kubeconfig):
-        async with controller(kubeconfig) as process:
-            await leads(stage)
-            await held(stage)
-            await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
-            await stage.until_condition("Released", "False", "Settling")
-            process.kill()
-            await process.wait()
-        async with controller(kubeconfig, "--no-leader-elect"):
-            await stage.until_released()
 
 
 async def health_url(process: asyncio.subprocess.Process) -> str:

@@ -22,11 +22,6 @@ async def test_replaced_references_return_on_1_34(stage: Stage) -> None:
 
 
 @pytest.mark.cluster(HOLD_136)
-async def test_replaced_references_return_in_hold(stage: Stage) -> None:
-    await there_and_back(stage, "hold")
-
-
-@pytest.mark.cluster(HOLD_136)
 async def test_the_controller_of_a_command_only_carries_out_the_plan(stage: Stage) -> None:
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, manifests.deployment(replicas=2, reserve="*"))

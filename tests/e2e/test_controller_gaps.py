@@ -19,16 +19,14 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NATIVE, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, NATIVE, Stage
 from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
 GRACE = 60
 
-clusters = pytest.mark.parametrize(
-    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
-)
+clusters = pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "1.36"])
 
 
 async def reserved(stage: Stage, *, pods: int) -> None:

@@ -31,16 +31,6 @@ async def pod_names(stage: Stage) -> tuple[str, ...]:
 
 
 @pytest.mark.core
-@both
-async def test_a_deployment_is_listed_beside_its_pods(stage: Stage) -> None:
-    manager = await stage.started()
-    assert manager.detection is not None
-    assert manager.detection.dialect == "hold"
-    await hold_for_deployment(stage, 3)
-    await stage.until_listed("deployments/train", *await pod_names(stage))
-
-
-@pytest.mark.core
 @pytest.mark.long
 @both
 async def test_a_hold_survives_idle_time_and_pods_that_come_and_go(stage: Stage) -> None:
@@ -220,26 +210,6 @@ async def test_another_machine_under_the_name_of_its_node_ends_no_ghost(stage: S
     await stage.quiet(60)
     assert await stage.condition("Released") == ("False", "ForceDeletedPods")
     assert await stage.allocated()
-
-
-@pytest.mark.cluster(replace(HOLD_136, nodes=2))
-@pytest.mark.core
-async def test_a_cordoned_node_does_not_trap_the_workload(stage: Stage) -> None:
-    await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-    await stage.until_running(1)
-    await stage.until_condition("Reserved", "True", "Reserved")
-    (pod,) = await stage.running()
-    await stage.cordon(pod.spec.node_name)
-    await stage.delete(PODS, pod.metadata.name)
-
-    async def moved() -> bool:
-        return any(one.spec.node_name != pod.spec.node_name for one in await stage.running())
-
-    await stage.until(moved, "the workload runs elsewhere", within=120)
-    await stage.until_condition("Reserved", "True", "Reserved")
 
 
 async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:

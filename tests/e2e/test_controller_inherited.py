@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.facts.references import workload_reference
+from claimctl.reservation.kinds.shipped import workload_reference
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS, JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.kinds import begin, define, forbid, gangs, permit
+from tests.e2e.kinds import begin, define, forbid, permit
 from tests.e2e.operators import (
     JOBSETS,
     LEADERS,
@@ -226,21 +226,6 @@ async def test_an_annotation_in_a_template_of_a_kind_that_copies_nothing_counts(
     assert await reserving(stage) == ["JobSet/train"]
     # the annotation of the Job was its user's, and counts again
     await stage.patch(JOBSETS, "train", OFF)
-    await until_holders(stage, "jobs/train-0")
-
-
-async def test_an_owner_of_a_kind_that_claimctl_does_not_watch_changes_nothing(
-    stage: Stage,
-) -> None:
-    """Nobody could hold the claim for it, whatever its annotations are."""
-    kind = gangs("unwatched")
-    await define(stage, kind)
-    await stage.started()
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    gang = await begin(stage, kind)
-    body = manifests.job("train-0", pods=1, seconds=10_000)
-    body["metadata"]["annotations"] = {RESERVE_ANNOTATION: "*"}
-    await stage.create(JOBS, owned(body, gang, kind))
     await until_holders(stage, "jobs/train-0")
 
 

@@ -16,9 +16,8 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, NewStage, Stage
+from tests.e2e.harness import DEFINITIONS, HOLD_136, NAMESPACE, NewStage, Stage
 from tests.e2e.kinds import (
-    DEFINITIONS,
     begin,
     define,
     describe,
@@ -33,8 +32,6 @@ from tests.e2e.rights import grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-IDLE = "has(self.spec.paused) && self.spec.paused"
 DONE = "has(self.status.phase) && self.status.phase == 'Done'"
 COMPLETED = {"status": {"conditions": [{"type": "Completed", "status": "True"}]}}
 
@@ -75,7 +72,6 @@ async def alone(stage: Stage, reference: str) -> None:
     assert await stage.references() == (reference,)
 
 
-@both
 async def test_a_jobset_keeps_its_claim_while_nothing_of_it_exists(stage: Stage) -> None:
     """A restart deletes all Jobs; for a moment neither a Job nor a pod exists."""
     await define(stage, JOBSETS)
@@ -98,7 +94,6 @@ async def test_a_jobset_keeps_its_claim_while_nothing_of_it_exists(stage: Stage)
         await stage.until_released()
 
 
-@both
 async def test_a_jobset_that_is_suspended_is_idle_and_one_that_completes_has_ended(
     stage: Stage,
 ) -> None:
@@ -119,7 +114,6 @@ async def test_a_jobset_that_is_suspended_is_idle_and_one_that_completes_has_end
         await stage.until_condition("Released", "True", "WorkloadEnded")
 
 
-@both
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
 async def test_a_jobset_that_is_deleted_gives_its_claim_back_after_its_last_pod(
     stage: Stage, propagation: str
@@ -143,7 +137,6 @@ async def test_a_jobset_that_is_deleted_gives_its_claim_back_after_its_last_pod(
     await stage.until_released()
 
 
-@both
 async def test_a_leaderworkerset_keeps_its_claim_until_it_is_deleted(stage: Stage) -> None:
     """The chain of a worker goes through the pod of its leader."""
     await define(stage, LEADERS)
@@ -166,22 +159,6 @@ async def test_a_leaderworkerset_keeps_its_claim_until_it_is_deleted(stage: Stag
         assert (await stage.claim()).status.allocation == before
         await stage.delete(LEADERS, "train", propagation="Background")
         await stage.until_released()
-
-
-@both
-async def test_an_unknown_kind_with_a_rule_of_four_lines(stage: Stage) -> None:
-    kind = gangs("ruled")
-    await define(stage, kind)
-    await stage.started()
-    await describe(stage, kind, idle=IDLE, ended=DONE)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    gang = await begin(stage, kind)
-    await make_pod(stage, gang, kind, "train-a")
-    await holding(stage, "gangs/train")
-    await stage.delete(PODS, "train-a")
-    await alone(stage, "gangs/train")
-    await stage.patch_status(kind, "train", {"status": {"phase": "Done"}})
-    await stage.until_released()
 
 
 async def test_a_kind_without_a_rule_holds_until_it_is_deleted(stage: Stage) -> None:
@@ -247,7 +224,6 @@ async def test_children_that_are_left_keep_the_claim(stage: Stage) -> None:
     await stage.until_released()
 
 
-@both
 async def test_a_job_whose_jobset_was_deleted_without_it_keeps_the_claim_between_its_pods(
     stage: Stage,
 ) -> None:

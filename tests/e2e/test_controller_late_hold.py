@@ -17,12 +17,12 @@ from kube_in_process.options import ClusterOptions
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, PODGROUP_136, NewStage, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, PODGROUP_136, NewStage, Stage
 
 LIVES = int(os.environ.get("LIVES", "5"))
 DRIVER = "gpu.example.com"
 KNOWN: dict[str, Any] = {"one_pod_drivers": frozenset({DRIVER})}
-CLUSTERS = {"1.34": HOLD_134, "1.36": HOLD_136, "1.36, PodGroups served": PODGROUP_136}
+CLUSTERS = {"1.36": HOLD_136, "1.36, PodGroups served": PODGROUP_136}
 AWAY_SECONDS = 30.0
 
 
@@ -47,6 +47,14 @@ async def made(stage: Stage, *, strategy: str = "RollingUpdate") -> None:
     workload["spec"]["strategy"] = {"type": strategy}
     await stage.create(RESOURCECLAIMS, manifests.claim())
     await stage.create(DEPLOYMENTS, workload)
+
+
+async def held_late(stage: Stage) -> None:
+    """A controller that knows the driver holds the claim beside it."""
+    driver_of(stage).take_up("wants-one-pod")
+    await stage.started(**KNOWN)
+    await made(stage)
+    await stage.until_condition("Reserved", "True", "HeldBetweenPods")
 
 
 async def scale(stage: Stage, replicas: int) -> None:
@@ -81,10 +89,7 @@ async def test_scale_to_0_and_1_keeps_the_device_and_refuses_no_pod(
     new_stage: NewStage, options: ClusterOptions
 ) -> None:
     async with new_stage(options) as stage:
-        driver_of(stage).take_up("wants-one-pod")
-        await stage.started(**KNOWN)
-        await made(stage)
-        await stage.until_condition("Reserved", "True", "HeldBetweenPods")
+        await held_late(stage)
         before = await given(stage)
         for _ in range(LIVES):
             since = stage.embedded.store.revision
@@ -105,10 +110,7 @@ async def test_a_pod_starts_also_while_the_controller_is_away(
     """It is stopped for 30 s at a random moment between the rest and the next scale to 0."""
     async with new_stage(options) as stage:
         rng = Random(1)
-        driver_of(stage).take_up("wants-one-pod")
-        await stage.started(**KNOWN)
-        await made(stage)
-        await stage.until_condition("Reserved", "True", "HeldBetweenPods")
+        await held_late(stage)
         before = await given(stage)
         for _ in range(LIVES):
             await scaled_to_0(stage)
@@ -122,11 +124,8 @@ async def test_a_pod_starts_also_while_the_controller_is_away(
         assert refusals(stage) == []
 
 
-@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-async def test_a_restart_of_the_workload_keeps_the_device(
-    new_stage: NewStage, options: ClusterOptions
-) -> None:
-    async with new_stage(options) as stage:
+async def test_a_restart_of_the_workload_keeps_the_device(new_stage: NewStage) -> None:
+    async with new_stage(HOLD_136) as stage:
         driver = stage.site.driver
         await driver.take_up("wants-one-pod")
         await stage.started(one_pod_drivers=frozenset({driver.name}))
@@ -218,10 +217,7 @@ async def test_an_idle_claim_at_rest_and_one_whose_workload_ends_are_released(
     new_stage: NewStage,
 ) -> None:
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).take_up("wants-one-pod")
-        await stage.started(**KNOWN)
-        await made(stage)
-        await stage.until_condition("Reserved", "True", "HeldBetweenPods")
+        await held_late(stage)
         await scaled_to_0(stage)
         await stage.quiet(50)
         assert await stage.allocated()
@@ -234,10 +230,7 @@ async def test_an_idle_claim_at_rest_and_one_whose_workload_ends_are_released(
 
 async def test_a_withdrawn_reservation_leaves_the_pod_and_no_leak(new_stage: NewStage) -> None:
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).take_up("wants-one-pod")
-        await stage.started(**KNOWN)
-        await made(stage)
-        await stage.until_condition("Reserved", "True", "HeldBetweenPods")
+        await held_late(stage)
         annotation = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
         await stage.patch(DEPLOYMENTS, "train", annotation)
 
@@ -255,10 +248,7 @@ async def test_a_pod_that_cannot_reach_the_device_moves_the_claim_at_rest(
 ) -> None:
     """The scheduler does it: the list is empty."""
     async with new_stage(HOLD_136) as stage:
-        driver_of(stage).take_up("wants-one-pod")
-        await stage.started(**KNOWN)
-        await made(stage)
-        await stage.until_condition("Reserved", "True", "HeldBetweenPods")
+        await held_late(stage)
         await scaled_to_0(stage)
         node, _, _ = await given(stage)
         await stage.cordon(node)

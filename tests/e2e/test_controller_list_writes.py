@@ -12,12 +12,12 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 
 ENDED = Reference(resource="pods", name="ended", uid="3f1f9a6e-5d7b-4a26-9c57-1b6a3c0d6f11")
 """No pod has this UID. Servers keep its tombstone, since they do not know the kind."""
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+pytestmark = pytest.mark.cluster(HOLD_136)
 
 
 async def decided(stage: Stage) -> tuple[Snapshot, WriteList]:
@@ -37,7 +37,6 @@ async def relabel(stage: Stage) -> None:
 
 
 @pytest.mark.core
-@both
 async def test_a_tombstone_is_written_into_the_same_list_of_a_later_version(stage: Stage) -> None:
     snapshot, write = await decided(stage)
     await relabel(stage)
@@ -50,7 +49,6 @@ async def test_a_tombstone_is_written_into_the_same_list_of_a_later_version(stag
 
 
 @pytest.mark.core
-@both
 async def test_no_tombstone_is_written_into_a_claim_that_is_being_deleted(stage: Stage) -> None:
     snapshot, write = await decided(stage)
     await stage.delete(RESOURCECLAIMS, "slice")

@@ -17,12 +17,11 @@ from claimctl.wire.resources import (
     Resource,
 )
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, Stage
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
-STORMS = [replace(options, conflict_storm=True) for options in (HOLD_134, HOLD_136)]
+STORM = pytest.mark.cluster(replace(HOLD_136, conflict_storm=True))
 """The scheduler takes a while to list the pods, as a real one does."""
 WORKLOADS = [
     (DEPLOYMENTS, manifests.deployment(replicas=1, reserve="*")),
@@ -51,7 +50,7 @@ async def held(stage: Stage, resource: Resource[Any], body: dict[str, Any], **on
     await stage.until_condition("Reserved", "True", "Reserved")
 
 
-@pytest.mark.parametrize("options", STORMS, ids=["1.34", "1.36"])
+@STORM
 async def test_pods_that_the_scheduler_has_not_listed_yet_are_listed_ahead(stage: Stage) -> None:
     await held(stage, DEPLOYMENTS, manifests.deployment(replicas=30, reserve="*"))
     await stage.until_running(30)
@@ -59,14 +58,13 @@ async def test_pods_that_the_scheduler_has_not_listed_yet_are_listed_ahead(stage
 
 
 @pytest.mark.core
-@both
 async def test_a_claim_whose_pods_were_listed_ahead_is_released_at_the_end(stage: Stage) -> None:
     await held(stage, JOBS, manifests.job(pods=6, seconds=5, reserve="*"))
     await stage.until_released()
     assert len((await stage.client.list(PODS, NAMESPACE)).items) == 6
 
 
-@pytest.mark.parametrize("options", STORMS[1:], ids=["1.36"])
+@STORM
 @pytest.mark.parametrize(("resource", "body"), WORKLOADS, ids=["Deployment", "StatefulSet", "Job"])
 async def test_later_pods_are_listed_for_every_kind_of_workload(
     stage: Stage, resource: Resource[Any], body: dict[str, Any]
@@ -105,7 +103,6 @@ async def test_without_the_setting_no_pod_is_listed_ahead(stage: Stage) -> None:
 
 
 @pytest.mark.core
-@both
 async def test_a_rollout_keeps_the_claim_and_ends(stage: Stage) -> None:
     await held(stage, DEPLOYMENTS, manifests.deployment(replicas=8, reserve="*"))
     await stage.until_running(8)
@@ -126,7 +123,6 @@ async def test_a_rollout_keeps_the_claim_and_ends(stage: Stage) -> None:
 
 
 @pytest.mark.core
-@both
 async def test_withdrawing_beside_pods_that_find_no_node_ends(stage: Stage) -> None:
     await held(stage, DEPLOYMENTS, manifests.deployment(replicas=3, reserve="*"))
     await stage.until_running(3)

@@ -41,15 +41,6 @@ async def reserved_deployment(stage: Stage, replicas: int = 3, **spec: Any) -> N
     await stage.until_running(replicas)
 
 
-async def test_a_deployment_holds_its_claim_by_one_reference(stage: Stage) -> None:
-    manager = await stage.started()
-    assert manager.detection is not None
-    assert manager.detection.dialect == "native"
-    await reserved_deployment(stage, replicas=30)
-    await stage.until_listed("deployments/train")
-    await stage.until_condition("Reserved", "True", "Reserved")
-
-
 async def test_scaling_to_zero_keeps_the_device_within_the_idle_timeout_and_releases_it_after(
     stage: Stage,
 ) -> None:

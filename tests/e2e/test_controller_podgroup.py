@@ -23,7 +23,7 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.faulty import Faulty
-from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, PODGROUP_136, Stage
+from tests.e2e.harness import GROUP_136, GROUP_137, NAMESPACE, Stage
 
 pytestmark = pytest.mark.cluster(GROUP_136)
 
@@ -82,11 +82,8 @@ async def writes_to_claim(stage: Stage, seconds: float, claim: str = "slice") ->
 
 @pytest.mark.alone
 @pytest.mark.heavy
-@both
-async def test_600_pods_share_one_claim_with_two_references(
-    stage: Stage, options: ClusterOptions
-) -> None:
-    await begin(stage, options)
+async def test_600_pods_share_one_claim_with_two_references(stage: Stage) -> None:
+    await begin(stage, GROUP_136)
     await reserved(stage, replicas=600)
     made = await group(stage)
     assert made is not None
@@ -206,15 +203,6 @@ async def test_a_finished_pod_beside_running_ones_starts_no_storm(stage: Stage) 
     assert await writes_to_claim(stage, 60) == 0
 
 
-async def test_a_stateful_set_shares_too(stage: Stage) -> None:
-    await begin(stage, GROUP_136)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    body = manifests.stateful_set(replicas=3, reserve="*")
-    await stage.create(STATEFULSETS, manifests.in_group(body))
-    await stage.until_running(3)
-    await stage.until_listed("podgroups/train", "statefulsets/train")
-
-
 async def test_a_group_that_others_made_is_used_and_never_deleted(stage: Stage) -> None:
     await begin(stage, GROUP_136)
     await stage.create(PODGROUPS, manifests.pod_group("train", "slice"))
@@ -289,23 +277,6 @@ async def test_a_template_without_group_is_held_as_in_hold_and_told_what_to_add(
     await stage.until_released()
 
 
-async def test_a_template_is_given_a_group_once_where_that_is_asked_for_and_allowed(
-    stage: Stage,
-) -> None:
-    await begin(stage, GROUP_136, allow_template_injection=True)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    body = manifests.deployment(replicas=2, reserve="*", pod_group="inject")
-    await stage.create(DEPLOYMENTS, body)
-    await stage.until_running(2)
-
-    async def shares() -> bool:
-        listed = sorted(each.split("/")[0] for each in await stage.references())
-        return listed == ["deployments", "podgroups"]
-
-    await stage.until(shares, "the pods share through a group")
-    await stage.until_condition("Reserved", "True", "Reserved")
-
-
 async def test_a_template_is_given_a_group_although_the_status_was_written_meanwhile(
     stage: Stage,
 ) -> None:
@@ -327,9 +298,11 @@ async def test_a_template_is_given_a_group_although_the_status_was_written_meanw
     await stage.create(DEPLOYMENTS, body)
 
     async def shares() -> bool:
-        return any(each.startswith("podgroups/") for each in await stage.references())
+        listed = sorted(each.split("/")[0] for each in await stage.references())
+        return listed == ["deployments", "podgroups"]
 
     await stage.until(shares, "the pods share through a group")
+    await stage.until_condition("Reserved", "True", "Reserved")
     assert conflicts < 0
 
 
@@ -384,28 +357,6 @@ async def test_a_claim_that_is_deleted_goes_with_its_pods(stage: Stage) -> None:
     await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
 
 
-@pytest.mark.cluster(PODGROUP_136)
-async def test_a_workload_whose_node_was_cordoned_moves(stage: Stage) -> None:
-    await begin(stage, PODGROUP_136)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(CLAIMRESERVATIONS, manifests.reservation(reallocateTimeoutSeconds=5))
-    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=2)))
-    await stage.until_listed("podgroups/train", "deployments/train")
-    await stage.until_running(2)
-    pods = await stage.running()
-    node = pods[0].spec.node_name
-    await stage.cordon(node)
-    for pod in pods:
-        await stage.delete(PODS, pod.metadata.name)
-
-    async def moved() -> bool:
-        now = await stage.running()
-        return len(now) == 2 and all(pod.spec.node_name != node for pod in now)
-
-    await stage.until(moved, "the pods run elsewhere", within=120)
-    await stage.until_listed("podgroups/train", "deployments/train")
-
-
 UNRESERVED = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
 
 
@@ -455,23 +406,6 @@ async def test_a_reservation_is_made_again_after_it_was_withdrawn_beside_running
     await stage.delete(DEPLOYMENTS, "train")
     await stage.until_released()
     await until_no_group(stage)
-
-
-@pytest.mark.alone
-@pytest.mark.heavy
-async def test_an_uninstall_beside_a_running_group_of_300_pods_leaves_nothing(
-    stage: Stage,
-) -> None:
-    await begin(stage, GROUP_136)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(CLAIMRESERVATIONS, manifests.reservation())
-    await stage.create(DEPLOYMENTS, manifests.in_group(manifests.deployment(replicas=300)))
-    await stage.until_running(300)
-    await stage.until_listed("podgroups/train", "deployments/train")
-    await stage.delete(CLAIMRESERVATIONS, "train-slice")
-    await until_no_reservations(stage)
-    assert await stage.references() == ("podgroups/train",)
-    assert len(await stage.running()) == 300
 
 
 async def withdrawn(stage: Stage) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = [pytest.mark.cluster(HOLD_136), pytest.mark.long]
 
-ONE_BY_ONE = {"1.34": HOLD_134, "1.36": HOLD_136, "gated": PODGROUP_136}
+ONE_BY_ONE = {"1.36": HOLD_136, "gated": PODGROUP_136}
 """Schedulers list each pod: also where PodGroups are served, as these pods have none."""
 one_by_one = pytest.mark.parametrize("options", ONE_BY_ONE.values(), ids=ONE_BY_ONE)
 FOLLOWED = ("pods", "resourceclaims", "claimreservations")
@@ -72,16 +72,6 @@ async def vanish(stage: Stage, index: int) -> None:
     victim = (await stage.running())[index]
     await scale(stage, 1)
     await stage.site.force_delete(victim.metadata.name)
-
-
-@clusters
-async def test_the_only_controller_is_killed(stage: Stage) -> None:
-    transport = await leader(stage)
-    await held(stage)
-    await killed(stage, transport)
-    await stage.started("two", checkpoint=True)
-    await scale(stage, 0)
-    await stage.until_released(within=SOON)
 
 
 @clusters

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 
 import pytest
-from kube_in_process.cluster import Cluster
 from kube_in_process.storage.requests import Fault
 
 from claimctl.controller.manager import Manager
-from claimctl.controller.preflight import NotReady
-from claimctl.controller.settings import Settings
-from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -26,7 +21,6 @@ from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.faulty import Faulty, Hook
 from tests.e2e.harness import (
-    HOLD_134,
     HOLD_136,
     NATIVE,
     Stage,
@@ -36,10 +30,6 @@ pytestmark = pytest.mark.cluster(HOLD_136)
 
 RELEASES = ((NATIVE, 7), (HOLD_136, 5))
 """How many writes a release makes."""
-
-options = pytest.mark.parametrize(
-    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
-)
 
 native_and_hold = pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "1.36"])
 
@@ -92,7 +82,7 @@ async def died_or_done(stage: Stage, transport: DyingTransport) -> None:
 
 @pytest.mark.core
 @pytest.mark.long
-@options
+@native_and_hold
 async def test_two_controllers_at_once_do_no_harm(stage: Stage) -> None:
     await stage.started("first", leader_elect=False)
     await stage.started("second", leader_elect=False)
@@ -185,21 +175,6 @@ async def test_a_controller_on_a_slow_server_can_be_given_more_time_for_its_leas
     assert not stage.managers["one"].done()
 
 
-async def test_missing_definitions_are_named() -> None:
-    cluster = Cluster(NATIVE, LoopClock())
-    await cluster.start()
-    manager = Manager(Settings.checked(identity="x"), cluster.transport(), cluster.clock)
-    try:
-        with pytest.raises(NotReady) as raised:
-            await manager.run(asyncio.Event())
-    finally:
-        await cluster.stop()
-    assert str(raised.value) == (
-        "the CustomResourceDefinition claimreservations.claimctl.io is missing: "
-        "claimctl install --component crds"
-    )
-
-
 PLAIN = Fault(status=403, reason="Forbidden", message="no")
 BINDING = Fault(
     status=422,
@@ -210,7 +185,7 @@ BINDING = Fault(
 
 
 @pytest.mark.parametrize("refusal", [PLAIN, BINDING], ids=["403", "422"])
-@options
+@native_and_hold
 async def test_a_missing_permission_is_told_and_made_good_when_granted(
     stage: Stage, refusal: Fault
 ) -> None:
@@ -298,9 +273,11 @@ async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_doe
     await stage.until_event("TemplateInvalid")
 
     async def counted() -> bool:
-        return [each.status.consumers for each in await stage.reservations()] == [1]
+        return [each.status.consumers for each in await stage.reservations()] == [wanted]
 
-    await stage.until(counted, "the Deployment's pod is counted")
+    for wanted in (2, 1):
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": wanted}})
+        await stage.until(counted, f"{wanted} pods are counted", within=10)
     (one,) = await stage.reservations()
     told = {each.type: each.message for each in one.status.conditions}
     assert "spec.devices: Invalid value: odd" in told["Ready"]
@@ -312,25 +289,6 @@ async def test_a_template_that_makes_no_valid_claim_is_told_and_used_once_it_doe
     link.fault = None
     await stage.until_running(1)
     await stage.until_condition("Ready", "True", "Ready")
-
-
-@native_and_hold
-async def test_pods_are_counted_while_the_template_is_refused(stage: Stage) -> None:
-    link = Faulty(stage.connect())
-    await stage.started(transport=link)
-    link.fault = _refuse_claims
-    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
-    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
-    body = manifests.reservation(resourceClaimTemplateName="template")
-    await stage.create(CLAIMRESERVATIONS, body)
-    await stage.until_condition("Ready", "False", "TemplateInvalid")
-    for replicas in (2, 1):
-        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": replicas}})
-
-        async def counted(wanted: int = replicas) -> bool:
-            return [each.status.consumers for each in await stage.reservations()] == [wanted]
-
-        await stage.until(counted, f"{replicas} pods are counted", within=10)
 
 
 @pytest.mark.cluster(NATIVE)

@@ -130,19 +130,6 @@ async def test_a_pod_that_a_hold_pins_says_so_where_people_look(stage: Stage) ->
     await stage.until_condition("Released", "False", "Held")
 
 
-async def test_a_pod_with_a_scheduling_gate_keeps_no_device_of_an_ended_job(stage: Stage) -> None:
-    """Its gate may stay until the device is free."""
-    await stage.started(**TIMES)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    await stage.create(CLAIMRESERVATIONS, reservation(kind="Job"))
-    await stage.create(JOBS, manifests.job(seconds=4))
-    await stage.until_condition("Reserved", "True", "Reserved")
-    body = pod_on(stage.site.nodes[0])
-    body["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
-    await stage.create(PODS, body)
-    await stage.until_released()
-
-
 async def _unschedulable(stage: Stage, count: int) -> bool:
     pods = (await stage.client.list(PODS, NAMESPACE)).items
     return sum(is_stuck(pod) for pod in pods) == count

@@ -166,7 +166,6 @@ async def test_deep_objects_stop_nobody_else(stage: Stage, first: bool, levels: 
     await stage.delete(RESOURCECLAIMS, "bad")
 
 
-@options
 async def test_commands_show_the_neighbours_of_a_deep_claim(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

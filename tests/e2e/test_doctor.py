@@ -22,13 +22,8 @@ TRAIN = Workload("ml", "train", "slice", 2)
     ("dialect", "version", "claims", "groups"),
     [
         (Preset.RESERVED_FOR_ANY_POD, (1, 36), ["v1"], []),
-        (Preset.POD_GROUPS, (1, 36), ["v1"], ["v1alpha2"]),
-        (Preset.POD_GROUPS, (1, 37), ["v1"], ["v1beta1"]),
         (Preset.POD_GROUPS, (1, 38), ["v1"], ["v1", "v1beta1"]),
-        (Preset.PLAIN, (1, 36), ["v1"], []),
-        (Preset.PLAIN, (1, 34), ["v1"], []),
         (Preset.PLAIN, (1, 33), ["v1beta2", "v1beta1"], []),
-        (Preset.PLAIN, (1, 32), ["v1beta1"], []),
     ],
 )
 async def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
-from kube_in_process.storage.requests import DeleteOptions
 
-from claimctl.wire.base import to_plain
-from claimctl.wire.claims import Reference
 from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS
-from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
-from tests.e2e.commands import ServedCluster, cluster, command_line
+from tests.e2e.commands import ServedCluster, cluster
 
 pytestmark = pytest.mark.alone
 
 NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
 HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 12)
-MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
 NEXT = {
@@ -151,109 +143,26 @@ async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> Non
     ]
 
 
+BAD: dict[tuple[str, ...], str] = {
+    ("-n", "mll"): "--namespace: the cluster has no namespace mll",
+    ("-n", "Ml"): "'Ml' is not a DNS label",
+    ("-l", "team ~ ml"): "'team ~ ml' is not a label requirement",
+    ("--skip", "slice"): "'--skip': 'slice' has no namespace: NAMESPACE/CLAIM is expected",
+    ("--skip", "ml/"): "'--skip': '' is not a DNS name",
+    ("--parallelism", "0"): "--parallelism",
+    ("--timeout", "soon"): "--timeout",
+}
+
+
 @pytest.mark.real_time(120)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-n", "mll"), "--namespace: the cluster has no namespace mll"),
-        (("-n", "Ml"), "'Ml' is not a DNS label"),
-        (("-l", "team ~ ml"), "'team ~ ml' is not a label requirement"),
-        (("--skip", "slice"), "'--skip': 'slice' has no namespace: NAMESPACE/CLAIM is expected"),
-        (("--skip", "ml/"), "'--skip': '' is not a DNS name"),
-        (("--parallelism", "0"), "--parallelism"),
-        (("--timeout", "soon"), "--timeout"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value),
-)
-async def test_bad_input_ends_in_one_line_before_anything_is_written(
-    arguments: tuple[str, ...], message: str, tmp_path: Path
-) -> None:
+async def test_bad_input_ends_in_one_line_before_anything_is_written(tmp_path: Path) -> None:
     async with cluster(NATIVE, tmp_path) as served:
-        answer = await served.claimctl("downgrade", "prepare", *arguments)
+        for arguments, message in BAD.items():
+            answer = await served.claimctl("downgrade", "prepare", *arguments)
+            assert (answer.code, answer.out) == (2, ""), arguments
+            assert message in answer.err
+            assert "Traceback" not in answer.err
         assert (await served.stage.client.list(DOWNGRADEPLANS)).items == ()
-    assert (answer.code, answer.out) == (2, "")
-    assert message in answer.err
-    assert "Traceback" not in answer.err
-
-
-@pytest.mark.real_time(120)
-async def test_without_a_controller_the_administrators_rights_are_used(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        acts = await furnished(served, native=True)
-        await served.stage.dismiss_controller()
-        answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
-        acts.expect_exactly_its_pods(TRAIN)
-    assert (answer.code, answer.document["carriedOutBy"]) == (0, "command")
-
-
-@pytest.mark.real_time(120)
-async def test_ctrl_c_leaves_the_plan_and_running_again_goes_on(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        acts = await furnished(served, native=True)
-        await served.stage.dismiss_controller()
-        arguments = ("downgrade", "prepare", "--kubeconfig", str(served.kubeconfig))
-        process = await asyncio.create_subprocess_exec(*command_line(*arguments))
-        # it settles for some seconds between writing the list and looking at it again
-        await served.stage.until(
-            lambda: len(acts.references(TRAIN)) == TRAIN.pods, "the list is written", 60
-        )
-        process.send_signal(signal.SIGINT)
-        assert await process.wait() == 130
-        (plan,) = (await served.stage.client.list(DOWNGRADEPLANS)).items
-        assert plan.status.phase == "Expanding"
-        again = await served.claimctl("downgrade", "prepare", "-o", "json")
-    document = again.document
-    assert (again.code, document["phase"]) == (0, "Prepared")
-    assert document["claims"][0]["workloadReferences"][0]["name"] == "train"
-
-
-@pytest.mark.real_time(120)
-async def test_a_new_pod_of_a_frozen_claim_is_listed(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        acts = await furnished(served, native=True)
-        await served.claimctl("downgrade", "prepare", "-n", "ml")
-        more = Workload("ml", "train", "slice", 20)
-        await acts.change(more, {"replicas": 20})
-        await acts.runs(more)
-        await served.stage.until(lambda: len(acts.references(more)) == 20, "all 20 pods are listed")
-        acts.expect_exactly_its_pods(more)
-
-
-@pytest.mark.real_time(120)
-async def test_nothing_held_is_nothing_to_do(tmp_path: Path) -> None:
-    async with cluster(HOLD, tmp_path) as served:
-        await served.stage.user.create(objects.namespace("ml"))
-        answer = await served.claimctl("downgrade", "prepare")
-    assert (answer.code, answer.out) == (0, "")
-    assert answer.err.startswith("No claim is held by a workload.\n")
-
-
-@pytest.mark.real_time(120)
-async def test_somebody_elses_hold_is_named_and_left_and_the_claim_with_it(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        acts = await furnished(served, native=True)
-        listed = acts.references(TRAIN)
-        write_list(served, (*listed, MACHINE))
-        before = acts.claim(TRAIN)
-        dry = await served.claimctl("downgrade", "prepare", "-n", "ml", "--dry-run", "-o", "json")
-        answer = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
-        served.stage.look()
-        assert acts.claim(TRAIN) == before
-        write_list(served, listed)
-        again = await served.claimctl("downgrade", "prepare", "-n", "ml", "-o", "json")
-        acts.expect_exactly_its_pods(TRAIN)
-    for told in (dry, answer):
-        (record,) = told.document["claims"]
-        assert (told.code, record["state"], record["reason"]) == (
-            3,
-            "Refused",
-            "UnknownReference",
-        )
-        assert "held by virtualmachines/vm, which no ClaimReservation records" in record["message"]
-        assert record["replacedReferences"] == []
-    (record,) = again.document["claims"]
-    assert (again.code, record["state"]) == (0, "Expanded")
-    assert [each["name"] for each in record["replacedReferences"]] == ["train"]
 
 
 @pytest.mark.real_time(120)
@@ -302,28 +211,3 @@ async def nothing_is_called_held(served: ServedCluster, *, tended: bool) -> None
     (made,) = (await served.stage.client.list(CLAIMRESERVATIONS, "ml")).items
     said = {each.type: (each.status, each.reason) for each in made.status.conditions}
     assert said["Ready"] == said["Reserved"] == ("False", "FrozenForDowngrade")
-
-
-@pytest.mark.real_time(120)
-async def test_a_reference_whose_workload_is_gone_stays_on_record(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        await furnished(served, native=True)
-        await served.stage.dismiss_controller()
-        await served.claimctl("downgrade", "prepare")
-        admin = served.embedded.admin
-        admin.delete("deployments", "ml", "train", DeleteOptions(propagation="Orphan"))
-        answer = await served.claimctl("downgrade", "restore")
-        plans = (await served.stage.client.list(DOWNGRADEPLANS)).items
-    assert answer.code == 3
-    assert "NotRestored" in answer.out
-    assert "WorkloadGone" in answer.out
-    assert "kubectl delete downgradeplan claimctl" in answer.err
-    assert [each.status.phase for each in plans] == ["PartlyRestored"]
-
-
-def write_list(served: ServedCluster, listed: Iterable[Reference]) -> None:
-    """Another client edits the list."""
-    body = {"status": {"reservedFor": [to_plain(each) for each in listed]}}
-    admin = served.embedded.admin
-    admin.patch("resourceclaims", TRAIN.namespace, TRAIN.claim, body, "status")
-    served.stage.look()

@@ -19,7 +19,6 @@ from tests.e2e.commands import ServedCluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(180)]
 NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
-PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 3)
 
@@ -90,19 +89,6 @@ async def test_hold(tmp_path: Path) -> None:
 
 def _named(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}}
-
-
-async def test_a_blocked_claim_is_shown_with_its_command(tmp_path: Path) -> None:
-    async with cluster(NATIVE, tmp_path) as served:
-        wide = Workload("wide", "wide", "slice", 260)
-        await furnished(served, wide)
-        answer = await served.claimctl("downgrade", "status")
-    assert answer.code == 3
-    assert "kubectl scale -n wide deployments/wide --replicas=256" in answer.out
-    assert answer.err == (
-        "0 of 1 claims are ready, 1 are blocked; next step (Prepare): solve the blocked claims, "
-        "then run `claimctl downgrade prepare`\n"
-    )
 
 
 async def test_it_watches_until_the_last_step_is_done(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ async def told(stage: Stage) -> dict[str, str]:
     views = await gather(client, clock.now(), ClaimsWanted(NAMESPACE))
     said = {
         "get": [str(matter) for view in views for matter in view.matters],
-        "tree": drawing.problem_lines(document(tree, NAMESPACE).problems),
+        "tree": drawing.problem_lines(document(tree, NAMESPACE).problems, NAMESPACE),
         "claim": claim,
         "deployment": workload_lines(workload),
         "doctor": [each.message for each in found if each.check == "held-devices"],

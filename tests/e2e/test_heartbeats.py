@@ -25,7 +25,7 @@ from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage, embedded_stage
 
 GRACES = (1, 5, 30)
-REPORTS = (2.0, 4.0, 10.0, 300.0)
+REPORTS = (2.0, 10.0, 300.0)
 DURATIONS = (40, 300)
 READ_SECONDS = 2.5
 """How long after a renewal a device is free: claimctl reads a Lease once a second, and writes."""

@@ -10,12 +10,11 @@ import pytest
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests, orphans
-from tests.e2e.harness import HOLD_134, HOLD_136, Stage
+from tests.e2e.harness import HOLD_136, Stage
 from tests.e2e.orphans import freed, freeing, judged, outcome_of, using, waiting_ahead
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-both = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
 FREED = [("slice", "ListedAhead", "Freed")]
 OPEN = {"example.com/open": "yes"}
 """The label of the nodes for which the pods wait."""
@@ -51,7 +50,6 @@ async def guarded(stage: Stage) -> None:
     await stage.until(holds, "the ClaimReservation is in the list", within=400)
 
 
-@both
 async def test_the_claim_stays_with_its_running_pod(stage: Stage) -> None:
     await begun(stage)
     (pod,) = await bound(stage)
@@ -60,7 +58,6 @@ async def test_the_claim_stays_with_its_running_pod(stage: Stage) -> None:
     assert await freed(stage) == []
 
 
-@both
 async def test_pods_of_a_drained_node_run_elsewhere_afterwards(stage: Stage) -> None:
     await begun(stage)
     (pod,) = await bound(stage)
@@ -99,7 +96,6 @@ async def test_a_pod_that_is_just_being_bound_keeps_its_devices(stage: Stage, la
     assert sorted(await stage.references()) == names
 
 
-@both
 async def test_a_controller_takes_them_out_and_waits_for_the_binding_time(stage: Stage) -> None:
     await stage.started()
     await orphans.in_use(stage, replicas=1)

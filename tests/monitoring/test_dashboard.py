@@ -16,7 +16,7 @@ from kube_in_process.real.servers.process import free_port
 from claimctl.telemetry.metrics import MEANINGS, Sort
 from tests.monitoring.panels import EXPRESSIONS, PANELS
 from tests.monitoring.rules import ALERTS, PROMETHEUS, needs_prometheus, write_rules
-from tests.monitoring.selectors import parsed, selectors, series
+from tests.monitoring.selectors import selectors, series
 from tests.monitoring.working import Working, working
 
 LATER = {
@@ -38,12 +38,6 @@ ENDS = {Sort.COUNTER: ("",), Sort.GAUGE: ("",), Sort.HISTOGRAM: ("_bucket", "_co
 """How the names of the series of a metric end."""
 _SECONDS = 60.0
 Json = dict[str, Any]
-
-
-@pytest.mark.parametrize("expression", [*EXPRESSIONS, *(each.expression for each in ALERTS)])
-def test_every_expression_is_promql(expression: str) -> None:
-    assert parsed(expression)
-    assert selectors(expression)
 
 
 def test_no_two_panels_are_in_one_place() -> None:

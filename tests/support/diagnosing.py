@@ -9,7 +9,14 @@ from claimctl.wire.coordination import micro_time
 from tests.support.claim_server import Server
 
 CHECKS = {
-    *("kubernetes", "resource.k8s.io", "podgroups", "dialect", "installation", "controller"),
+    *(
+        "kubernetes",
+        "resource.k8s.io",
+        "podgroups",
+        "reservation-mode",
+        "installation",
+        "controller",
+    ),
     *("deployment", "drivers", "permissions", "reservations", "kinds", "annotations", "orphans"),
     "plans",
     *("listed-ahead", "held-devices", "waiting-pods", "kubelets", "versions"),

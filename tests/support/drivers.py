@@ -106,9 +106,6 @@ class Drivers:
     async def drop_rule(self, name: str) -> None:
         await self.client.delete(RULE, "", self._rule(name))
 
-    async def rule(self, name: str) -> Object:
-        return await self.client.get(RULE, "", self._rule(name))
-
     async def leave(self) -> None:
         """Delete what the driver has published, its class, and the rules about it."""
         for kind in ("ResourceSlice", "DeviceClass"):

@@ -10,7 +10,7 @@ from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table, print_text
-from claimctl.cli.printer import print_lines, say
+from claimctl.cli.printer import print_lines, reader_may_leave, say
 from claimctl.kube.client import Client
 from claimctl.text import counted
 from claimctl.wire.resources import PODS
@@ -23,7 +23,11 @@ from claimctl_reschedule.run.steps import MoveStep, Result, RunReport
 
 def show(report: RunReport, wanted: RescheduleOptions) -> None:
     """Print the result on stdout."""
-    run = document(report, wanted)
+    with reader_may_leave():
+        _print(document(report, wanted), wanted)
+
+
+def _print(run: RescheduleRun, wanted: RescheduleOptions) -> None:
     if not wanted.output.for_people:
         print_data(wanted.output, run, moves(run).names)
         return

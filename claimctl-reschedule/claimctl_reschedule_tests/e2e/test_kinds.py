@@ -22,8 +22,8 @@ from claimctl_reschedule_tests.e2e.rescheduling import (
     rescheduled,
     runner,
 )
-from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.kinds import DEFINITIONS, definition, describe, gangs
+from tests.e2e.harness import DEFINITIONS, NAMESPACE, Stage
+from tests.e2e.kinds import definition, describe, gangs
 from tests.e2e.operators import owned
 
 THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)

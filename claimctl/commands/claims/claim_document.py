@@ -19,7 +19,7 @@ from claimctl.cli.documents import (
     utc,
 )
 from claimctl.commands.claims.advice import UNREADABLE, advice
-from claimctl.commands.claims.controller_health import State, Trouble
+from claimctl.commands.claims.controller_health import ControllerState, Trouble
 from claimctl.commands.claims.documents import ClaimSummary, summary_of
 from claimctl.commands.claims.explanation import Explanation, effect_of
 from claimctl.commands.claims.release_waits import until
@@ -83,9 +83,7 @@ class UnreadableEntry(Part, frozen=True):
     message: str
 
 
-class ControllerSigns(Part, frozen=True):
-    state: State
-    message: str
+class ControllerSigns(ControllerState, frozen=True):
     degraded: bool
     troubles: tuple[Trouble, ...]
 

@@ -8,10 +8,15 @@ from datetime import datetime, timedelta
 
 from claimctl.commands.claims.device_classes import AskingClaim, device_classes
 from claimctl.commands.claims.matters import OF_DEVICES, Matter
-from claimctl.downgrade.expansion import listed_ahead
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
-from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.facts.references import (
+    LIMIT,
+    is_pod,
+    is_tombstone,
+    is_workload,
+    listed_ahead,
+)
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition, find_condition

@@ -65,6 +65,13 @@ class Election:
     """Since when the controller that acts has led."""
 
 
+class ControllerState(Part, frozen=True):
+    """Whether a controller acts, as documents say it."""
+
+    state: State
+    message: str
+
+
 class Trouble(Part, frozen=True, kw_only=False):
     sign: Sign = msgspec.field(name="reason")
     message: str

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
-from typing import Any
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims import controller_health as acting
@@ -18,15 +17,15 @@ from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.claims.holders import read_holder
 from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places, not_known, read_places
-from claimctl.commands.claims.uncreated import uncreated
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
@@ -37,14 +36,8 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
-from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
-from claimctl.reservation.facts.workloads import (
-    WorkloadPhase,
-    WorkloadState,
-    observe,
-    orphaned_replica_sets_of,
-)
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
@@ -52,11 +45,9 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import renewal_seconds, renewed_at
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import NODE_LEASES
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import Workload
 
 PAUSES = (0.5, 1.0, 1.5, 2.0)
 """Seconds between two looks at a sign that may be a short delay. A controller that acts has written
@@ -203,12 +194,13 @@ async def explain(
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
     watched_since = await _watched_since(client, now, elected, ghosts, reservations)
+    holders = [await read_holder(client, kinds, made, pods) for made in reservations]
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
         name=name,
         claim=claim,
-        reservations=tuple([await _held(client, kinds, made, pods) for made in reservations]),
+        reservations=tuple(holder.held for holder in holders),
         pods=pods,
         # the dialect that the controller detected; without one, nothing depends on it
         rules=Rules(
@@ -247,7 +239,6 @@ async def explain(
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     async with side_by_side() as group:
         owners = group.create_task(OwnerReader(client).read_owners(scanned))
-        failures = group.create_task(uncreated(client, (it.held for it in assessment.retentions)))
         annotated = await asking(client, kinds, claim, pods)
     orphan = judge(owners.result())
     view = judged(ClaimView(claim, pods, reservations), places, now)
@@ -260,7 +251,7 @@ async def explain(
         obstacles,
         orphan=orphan,
         asking=annotated,
-        uncreated=failures.result(),
+        uncreated={it.held.workload.uid: it.failure for it in holders if it.failure},
         devices=device_notes(claim, snapshot.slices),
         watched_since=watched_since,
         unknown=not_known(claim, places),
@@ -386,47 +377,6 @@ def _with_drivers(snapshot: Snapshot) -> Memory:
             away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
             signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))
     return replace(memory, ghost_signs=signs)
-
-
-async def _held(
-    client: Client, kinds: KindReader, reservation: ClaimReservation, pods: Iterable[Pod]
-) -> Held:
-    ref = reservation.spec.workload_ref
-    resource = wire.WORKLOADS.get((ref.api_group, ref.kind))
-    if resource is not None:
-        return Held(reservation, await _workload(client, resource, reservation))
-    state, served = await kinds.workload(reservation, pods)
-    rule = (await kinds.state((ref.api_group, ref.kind))).rule
-    version = served.api_version if served is not None else ""
-    return Held(reservation, state, api_version=version, served_as=rule.plural)
-
-
-async def _workload(
-    client: Client, resource: wire.Resource[Any], reservation: ClaimReservation
-) -> WorkloadState:
-    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
-    claim = reservation.spec.resource_claim_name
-    try:
-        workload: Workload = await client.get(resource, ref.name, namespace)
-        going = workload.metadata.deleting
-        sets = await client.list(wire.REPLICASETS, namespace, partial=True) if going else None
-        return observe(workload, claim, sets.items if sets is not None else None)
-    except UnreadableObject as error:
-        return WorkloadState(
-            WorkloadPhase.UNREADABLE,
-            uid=error.unreadable.uid,
-            confirmed=True,
-            problem=error.unreadable.describe(),
-        )
-    except NotFound:
-        recorded = reservation.status.reserved_for
-        left = (await client.list(wire.REPLICASETS, namespace, partial=True)).items
-        return WorkloadState(
-            WorkloadPhase.ABSENT,
-            orphaned_replica_sets=orphaned_replica_sets_of(
-                recorded.uid if recorded else "", claim, left
-            ),
-        )
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:

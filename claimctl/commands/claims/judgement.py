@@ -13,11 +13,9 @@ from datetime import datetime, timedelta
 
 from claimctl.commands.claims.claim_view import ClaimView, release_reported
 from claimctl.commands.claims.matters import Matter, MatterKind
-from claimctl.commands.claims.meanings import MEANINGS
 from claimctl.commands.claims.places import Places
 from claimctl.commands.claims.vain_requests import vain_requests
 from claimctl.commands.claims.whereabouts import to_give_up, whereabouts
-from claimctl.downgrade import under_way
 from claimctl.reservation.facts.pods import is_prepared, is_stuck
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod_group
@@ -65,9 +63,13 @@ def frozen_for(view: ClaimView, places: Places) -> str:
     in_use = view.state in {"Allocated", "InUse", "Held"} and bool(wanted)
     if not in_use or not all(map(is_pod_group, view.workloads)):
         return ""
-    if places.plans is not None:
-        return under_way.frozen_for(places.plans, view.claim)
-    return "downgrade" if any(map(is_frozen, wanted)) else ""
+    if places.plans is None:
+        return "downgrade" if any(map(is_frozen, wanted)) else ""
+    if not places.plans:
+        return ""
+    from claimctl.downgrade import under_way  # only where there is a plan (claimctl.cli)
+
+    return under_way.frozen_for(places.plans, view.claim)
 
 
 def is_frozen(made: ClaimReservation) -> bool:
@@ -90,6 +92,8 @@ def _reservations(view: ClaimView) -> Iterator[Matter]:
 
 
 def _remedy(reason: str) -> tuple[str, ...]:
+    from claimctl.commands.claims.meanings import MEANINGS  # only of what is wrong (claimctl.cli)
+
     known = {str(name): meaning for name, meaning in MEANINGS.items()}.get(reason)
     text = (known.advice or known.remedy) if known is not None else ""
     return (text,) if text else ()

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.commands.claims.device_classes import PUBLISHED_DEVICES, CountedSlice
-from claimctl.downgrade.under_way import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.device_classes import DeviceClass
 from claimctl.wire.nodes import Node
 from claimctl.wire.reservations import DowngradePlan
-from claimctl.wire.resources import DEVICECLASSES, NODES, Resource
+from claimctl.wire.resources import DEVICECLASSES, DOWNGRADEPLANS, NODES, Resource
 
 T = TypeVar("T")
 
@@ -66,6 +66,14 @@ async def _listed(client: Client, resource: Resource[T]) -> Listing[T] | None:
     try:
         return await client.list(resource, partial=True)
     except (Forbidden, NotFound):
+        return None
+
+
+async def read_plans(client: Client) -> tuple[DowngradePlan, ...] | None:
+    """The plans there are; None if the caller may not list them."""
+    try:
+        return (await list_if_served(client, DOWNGRADEPLANS)).items
+    except Forbidden:
         return None
 
 

@@ -16,9 +16,9 @@ from claimctl.commands.claims.device_classes import (
     shortfall,
 )
 from claimctl.commands.claims.explanation import Explanation, explain
+from claimctl.commands.claims.places import read_plans
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.downgrade.scope import crosses
-from claimctl.downgrade.under_way import read_plans
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served

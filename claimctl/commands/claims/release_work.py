@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.objects import CLAIM
@@ -11,7 +12,6 @@ from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
-from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.ended_pods import state_ended
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.commands.claims.missing import naming
@@ -23,6 +23,7 @@ from claimctl.commands.claims.release_request import (
 )
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.text import counted
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 
@@ -37,7 +38,7 @@ async def release(session: Session, wanted: ReleaseWanted) -> int:
     if wanted.node_is_off or wanted.pod_has_ended:
         return await state_ended(client, explanation, wanted)
     _check(explanation)
-    if not wanted.dry_run:
+    if not wanted.dry_run and not _goes_on_anyway(explanation):
         await ask(client, explanation)
     show(lines(explanation, dry_run=wanted.dry_run), explanation, wanted)
     if wanted.wait is not None:
@@ -69,6 +70,9 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     where = counted(len(view.reservations), "ClaimReservation")
     verb = "would be asked (dry run)" if dry_run else "asked"
     head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
+    if _goes_on_anyway(explanation):
+        name = f"claim {view.namespace}/{view.name}"
+        head = f"{name} is being released already ({explanation.release}): nothing to ask for"
     obstacles = [f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles]
     if explanation.troubles:
         return [
@@ -83,7 +87,7 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
         if election is not None and election.state != "Acting":
             next_ = f"a controller frees its devices when it acts ({election.message})"
         return [head, f"nothing blocks it: {next_}"]
-    stays = [] if dry_run else [_stays(view)]
+    stays = [] if dry_run else [_stays(explanation)]
     return [head, "it waits until nothing blocks it any more:", *obstacles, *stays]
 
 
@@ -99,8 +103,13 @@ async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWant
 
     if not wanted.dry_run:
         await annotate_each(client, explanation, RELEASE_ANNOTATION, without_request)
+        with suppress(NotFound):  # released meanwhile
+            now = explanation.assessment.snapshot.now
+            explanation = await explain(client, view.namespace, view.name, now)
     verb = "would be withdrawn (dry run)" if wanted.dry_run else "is withdrawn"
     line = f"the request to release {name} {verb}"
+    if explanation.release not in (None, Reason.RELEASE_REQUESTED):
+        line = f"{line}; the claim is released all the same ({explanation.release})"
     show([line], explanation, wanted)
     return ExitCode.OK
 
@@ -125,18 +134,31 @@ async def until_free(
                 await _free(session, asked, line)
     except TimeoutError:
         say(
-            f"{name} is still allocated after {limit:g} s; {_stays(view)}, or see "
+            f"{name} is still allocated after {limit:g} s; {_stays(asked)}, or see "
             f"`claimctl explain {view.name} -n {view.namespace}`"
         )
         return ExitCode.FINDINGS
     except asyncio.CancelledError:  # Ctrl-C
-        say(_stays(view))
+        say(_stays(asked))
         raise
     (say if err else print_lines)(f"{name} is released")
     return ExitCode.OK
 
 
-def _stays(view: ClaimView) -> str:
+_FINAL = frozenset({Reason.CLAIM_DELETED, Reason.WITHDRAWN})
+"""Why a claim is released whether or not somebody asks for it."""
+
+
+def _goes_on_anyway(explanation: Explanation) -> bool:
+    """Whether a release is under way that a request would not change."""
+    return explanation.release in _FINAL
+
+
+def _stays(explanation: Explanation) -> str:
+    """What happens while nobody waits for the release."""
+    if _goes_on_anyway(explanation):
+        return f"the release goes on ({explanation.release})"
+    view = explanation.view
     command = f"claimctl release --cancel {view.name} -n {view.namespace}"
     return f"the request stays; withdraw it with `{command}`"
 

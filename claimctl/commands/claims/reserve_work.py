@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from claimctl.cli.documents import Document, Part, says
+from claimctl.cli.documents import Document, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.kinds import KindReader
@@ -18,7 +18,7 @@ from claimctl.cli.output import print_text
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
-from claimctl.commands.claims.controller_health import State, election
+from claimctl.commands.claims.controller_health import ControllerState, State, election
 from claimctl.commands.claims.missing import naming
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
@@ -37,13 +37,6 @@ SOON_SECONDS = 5.0
 """A controller that runs makes the ClaimReservations within this time."""
 
 
-class ControllerSeen(Part, frozen=True):
-    """Whether a controller acts on the annotation."""
-
-    state: State
-    message: str
-
-
 class Reserving(Document, frozen=True, kw_only=True):
     """``claimctl reserve``"""
 
@@ -53,7 +46,9 @@ class Reserving(Document, frozen=True, kw_only=True):
     name: str
     claims: Annotated[tuple[str, ...], says("names of the claims that the annotation reserves")]
     annotations: Annotated[dict[str, str], says("what is written")]
-    controller: Annotated[ControllerSeen | None, says("null after a dry run")] = None
+    controller: Annotated[
+        ControllerState | None, says("whether one acts on the annotation; null after a dry run")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +94,20 @@ async def reserve(
     return ExitCode.FINDINGS if waits else ExitCode.OK
 
 
-async def _look(session: Session, done: Reserving, limit: float | None) -> ControllerSeen:
+async def _look(session: Session, done: Reserving, limit: float | None) -> ControllerState:
     """Find out whether a controller acts on the annotation: by its Lease, else by what it makes."""
     now = await election(session.client, session.clock.now())
     try:
         await _reserved_claims(session.client, done, ready=False)
     except NotFound:
         text = "claimctl is not installed: the cluster serves no ClaimReservations"
-        return ControllerSeen(State.NOT_ACTING, text)
+        return ControllerState(State.NOT_ACTING, text)
     except Forbidden:
-        return ControllerSeen(now.state, f"you may not list ClaimReservations; {now.message}")
+        return ControllerState(now.state, f"you may not list ClaimReservations; {now.message}")
     if now.state is State.NOT_ACTING:
-        return ControllerSeen(now.state, f"no controller acts: {now.message}")
+        return ControllerState(now.state, f"no controller acts: {now.message}")
     if now.state is State.ACTING and limit is None:
-        return ControllerSeen(now.state, now.message)
+        return ControllerState(now.state, now.message)
     seconds = SOON_SECONDS if limit is None else limit
     try:
         with progress("waiting until the claims are reserved"):
@@ -120,8 +115,8 @@ async def _look(session: Session, done: Reserving, limit: float | None) -> Contr
                 await _until_reserved(session, done, ready=limit is not None)
     except TimeoutError:
         text = f"no controller has reserved it for {seconds:g} s ({now.message})"
-        return ControllerSeen(State.NOT_ACTING, text)
-    return ControllerSeen(State.ACTING, now.message)
+        return ControllerState(State.NOT_ACTING, text)
+    return ControllerState(State.ACTING, now.message)
 
 
 async def _until_reserved(session: Session, done: Reserving, *, ready: bool) -> None:

@@ -14,10 +14,10 @@ import msgspec
 
 from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.device_classes import AskingClaim
 from claimctl.commands.claims.judgement import judgement
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places
+from claimctl.commands.doctor.dangling import dangling, in_words
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
@@ -26,10 +26,10 @@ from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.downgrade.under_way import describe_plan
 from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
-from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, describe, is_tombstone
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT
 from claimctl.text import counted, listed
-from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
+from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Node
@@ -100,6 +100,8 @@ class ObservedCluster:
     plans: tuple[DowngradePlan, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
+    in_use: frozenset[str] = frozenset()
+    """UIDs of the claims that a bound pod uses."""
     matters: tuple[ClaimMatter, ...] = ()
     """What is wrong with claims."""
     slices: tuple[ResourceSlice, ...] = ()
@@ -353,16 +355,11 @@ def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
 
 def matters_of(
     claims: Sequence[ScannedClaim],
-    asking: Mapping[tuple[str, str], AskingClaim],
     reservations: Iterable[ClaimReservation],
     places: Places,
     now: datetime,
 ) -> tuple[ClaimMatter, ...]:
-    """What is wrong with the claims.
-
-    Args:
-        asking: the claims with their requests, as far as they were read.
-    """
+    """What is wrong with the claims."""
     names: dict[tuple[str, str], list[ClaimReservation]] = {}
     for made in reservations:
         names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
@@ -370,7 +367,7 @@ def matters_of(
     for scanned in claims:
         key = scanned.claim.metadata.key
         of_it = tuple(names.get(key, ()))
-        view = ClaimView(asking.get(key, scanned.claim), scanned.live.pods, of_it)
+        view = ClaimView(scanned.claim, scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
         matters += [
             ClaimMatter(*key, matter, reserved=held)
@@ -397,39 +394,31 @@ def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
 
 
 def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Finding]:
-    gone = [entry for entry in claim.status.reserved_for if _is_gone(entry, observed)]
-    kept = [entry for entry in gone if _is_kept(entry, claim, observed)]
+    """One line each for the entries whose objects are gone: those that somebody wants, those that
+    leave by themselves, and the others, which are a problem."""
+    where = f"{claim.metadata.name} -n {claim.metadata.namespace}"
+    see = f"see `claimctl explain {where}`"
+    kept, leaving, left = dangling(claim, observed)
     if kept:
-        free = f"`claimctl release {claim.metadata.name} -n {claim.metadata.namespace}` frees them"
-        gone_ones = listed(map(describe, kept))
-        text = f"{gone_ones} is gone; a ClaimReservation keeps the devices: {free}"
-        finding = _about(claim, "dangling-references", text)
-        yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
-    if left := [entry for entry in gone if entry not in kept]:
-        command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
-        text = f"listed but gone: {listed(map(describe, left))}; see {command}"
-        yield _about(claim, "dangling-references", text)
+        free = f"`claimctl release {where}` frees them"
+        text = f"{in_words(kept)} is gone; a ClaimReservation keeps the devices: {free}"
+        yield _dangles(claim, text, CheckVerdict.FACT)
+    if leaving:
+        text = f"{in_words(leaving)} is gone, and the claim is released when nothing uses it; {see}"
+        yield _dangles(claim, text, CheckVerdict.WAITS)
+    if left:
+        yield _dangles(claim, f"listed but gone: {in_words(left)}; {see}", CheckVerdict.PROBLEM)
 
 
-def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
-    """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
-    return any(
-        reservation.spec.retention_policy == RetentionPolicy.MANUAL
-        and reservation.status.claim_uid == claim.metadata.uid
-        and reservation.status.reserved_for is not None
-        and reservation.status.reserved_for.uid == entry.uid
-        and not reservation.metadata.deleting
-        for reservation in observed.reservations
-    )
+def _dangles(claim: ResourceClaim, text: str, verdict: CheckVerdict) -> Finding:
+    finding = _about(claim, "dangling-references", text)
+    return msgspec.structs.replace(finding, verdict=verdict)
 
 
-def _is_gone(reference: Reference, observed: ObservedCluster) -> bool:
-    """Whether the object is known to be gone. This is unknown if the resource was not listed, or if
-    an object of the LIST has no readable UID."""
-    pod = is_tombstone(reference)
-    resource = ("", "pods") if pod else (reference.api_group, reference.resource)
-    known = observed.uids.get(resource)
-    return known is not None and "" not in known and reference.uid not in known
+def in_doubt(observed: ObservedCluster) -> tuple[ResourceClaim, ...]:
+    """The claims whose list may just be behind: they list objects that are gone."""
+    judged = (claim for claim in observed.claims if claim.metadata.uid not in observed.orphans)
+    return tuple(claim for claim in judged if dangling(claim, observed).left)
 
 
 def _about(claim: ResourceClaim, check: str, message: str) -> Finding:

@@ -49,13 +49,15 @@ def _cluster(examination: Examination) -> Iterator[Finding]:
 def _dialect(examination: Examination) -> Iterator[Finding]:
     if examination.detection is not None:
         why = "; ".join(examination.detection.reasons)
-        yield Finding("dialect", f"{examination.detection.dialect}: {why}", verdict=CheckVerdict.OK)
+        yield Finding(
+            "reservation-mode", f"{examination.detection.dialect}: {why}", verdict=CheckVerdict.OK
+        )
     elif examination.observed.dialect:
         dialect = examination.observed.dialect
         text = f"{dialect}: the controller has recorded it in a ClaimReservation"
-        yield Finding("dialect", text, verdict=CheckVerdict.OK)
+        yield Finding("reservation-mode", text, verdict=CheckVerdict.OK)
     else:
-        yield Finding("dialect", examination.dialect_unknown, verdict=CheckVerdict.UNKNOWN)
+        yield Finding("reservation-mode", examination.dialect_unknown, verdict=CheckVerdict.UNKNOWN)
 
 
 def _installation(examination: Examination) -> Iterator[Finding]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Annotated
 
 import typer
 
+from claimctl import __version__
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.errors import UsageError
+from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import FactsOption, Output
-from claimctl.cli.options import CheckedNamespaceOption, switch
+from claimctl.cli.options import AllNamespacesOption, CheckedNamespaceOption, place_of, switch
+from claimctl.cli.printer import print_lines
 
 EXAMPLES = (
     "claimctl doctor",
@@ -31,6 +34,7 @@ def doctor(
         ),
     ] = "auto",
     namespace: CheckedNamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
     output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
@@ -45,7 +49,8 @@ def doctor(
     from claimctl.cli.session import in_session
     from claimctl.commands.doctor.doctor_work import run
 
-    return in_session(access, run, namespace, dialect, namespace, output)
+    place = place_of(namespace, all_namespaces=all_namespaces)
+    return in_session(access, run, namespace, dialect, place, output)
 
 
 @connecting
@@ -58,6 +63,11 @@ def version(
 
     Without a kubeconfig only the client's version is printed.
     """
+    this = f"claimctl {__version__} (Python {platform.python_version()})"
+    if client and output.for_people:
+        print_lines(this)
+        return ExitCode.OK
+
     from claimctl.commands.doctor.version_work import print_versions
 
-    return print_versions(access, output, ask_cluster=not client)
+    return print_versions(access, output, this, ask_cluster=not client)

@@ -19,8 +19,10 @@ from claimctl.wire.resources import NAMESPACES, RESOURCECLAIMS
 
 
 async def place_of(session: Session, namespace: str | None) -> str:
-    """Where to look: in the namespace, else in all, else in that of the context. CommandFailed if
-    there is no such namespace."""
+    """Where to look: in the namespace ('' for all), else in all, else in that of the context.
+    CommandFailed if there is no such namespace."""
+    if namespace == "":
+        return ""
     if namespace is not None:
         with suppress(Forbidden):  # who may not look gets the answers that the rights allow
             if await session.client.find(NAMESPACES, namespace) is None:

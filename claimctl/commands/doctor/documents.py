@@ -8,15 +8,10 @@ from typing import Annotated
 
 from claimctl import __version__
 from claimctl.cli.documents import Document, Names, Part, by_names, says
-from claimctl.commands.claims.controller_health import State
+from claimctl.commands.claims.controller_health import ControllerState
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.examination import Examination
 from claimctl.commands.doctor.versions import Skew, Versions
-
-
-class LeaseState(Part, frozen=True):
-    state: State
-    message: str
 
 
 class Diagnosis(Document, frozen=True):
@@ -26,7 +21,7 @@ class Diagnosis(Document, frozen=True):
     reasons: Names
     kubernetes_version: str
     served_versions: dict[str, Names]
-    controller: LeaseState
+    controller: ControllerState
     checks: tuple[Finding, ...]
     findings: Annotated[tuple[Finding, ...], says("the checks with the verdict problem")]
 
@@ -37,7 +32,7 @@ def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
         reasons=tuple(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
         kubernetes_version=".".join(map(str, seen.there.kubernetes)),
         served_versions=seen.there.served_versions,
-        controller=by_names(seen.there.election, LeaseState),
+        controller=by_names(seen.there.election, ControllerState),
         checks=tuple(findings),
         findings=tuple(finding for finding in findings if finding.verdict is CheckVerdict.PROBLEM),
     )
@@ -61,7 +56,7 @@ class ServerVersions(Part, frozen=True):
     served_versions: dict[str, Names]
     crds_from: str | None
     controller: ControllerImage | None
-    lease: LeaseState
+    lease: ControllerState
     dialect: str | None
     skew: SkewState
 
@@ -84,7 +79,7 @@ def version_of(versions: Versions | None) -> Version:
         served_versions={**there.served_versions, "claimctl.io": versions.crds},
         crds_from=versions.crds_release or None,
         controller=by_names(there.account, ControllerImage) if there.account else None,
-        lease=by_names(there.election, LeaseState),
+        lease=by_names(there.election, ControllerState),
         dialect=versions.dialect or None,
         skew=SkewState(verdict=verdict, message=message),
     )

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
@@ -24,10 +26,12 @@ from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
     Finding,
     ObservedCluster,
+    in_doubt,
     matters_of,
     orphans,
     uids,
 )
+from claimctl.commands.doctor.dangling import still_listed
 from claimctl.commands.doctor.versions import read_crds_release
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
@@ -42,8 +46,10 @@ from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
@@ -189,7 +195,6 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         wire.EVENTS: ("refused-pods",),
         PUBLISHED_DEVICES: ("drivers", "held-devices"),
         wire.DEVICECLASSES: (),
-        CLAIMS_WITH_REQUESTS: (),
         wire.REPLICASETS: (),
         wire.DOWNGRADEPLANS: ("plans",),
     }
@@ -218,8 +223,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
     plans = known(wire.DOWNGRADEPLANS)
     places = places_of(*published, None if plans is None else plans.items)
-    asking = {claim.metadata.key: claim for claim in every[CLAIMS_WITH_REQUESTS].items}
-    return ObservedCluster(
+    observed = ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
         orphans=orphans(scan.claims) if scan else {},
@@ -234,7 +238,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             *(
                 unread
                 for resource, listing in every.items()
-                if resource not in (wire.CLAIMRESERVATIONS, CLAIMS_WITH_REQUESTS)
+                if resource is not wire.CLAIMRESERVATIONS
                 for unread in listing.unreadable
             ),
         ),
@@ -242,9 +246,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         reservations=reserved.items,
         plans=every[wire.DOWNGRADEPLANS].items,
         behind=await _behind(reader, clock, reserved.items),
-        matters=matters_of(
-            scan.claims if scan else (), asking, reserved.items, places, clock.now()
+        in_use=frozenset(
+            scanned.claim.metadata.uid
+            for scanned in (scan.claims if scan else ())
+            if Consumers.of(scanned.live.pods).bound
         ),
+        matters=matters_of(scan.claims if scan else (), reserved.items, places, clock.now()),
         slices=slices.items,
         more_checks={
             check: text
@@ -254,12 +261,44 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         more_problems=tuple(more),
         old_groups=len(listed[POD_GROUP].items) if old else 0,
     )
+    return await _looked_again(reader, clock, observed)
+
+
+async def _looked_again(
+    reader: _Reader, clock: Clock, observed: ObservedCluster
+) -> ObservedCluster:
+    """The same without entries of objects that are gone which leave their lists during the
+    ``PAUSES``, as most do: kube-controller-manager and the controller take them out."""
+    for pause in PAUSES:
+        doubtful = in_doubt(observed)
+        if not 0 < len(doubtful) <= _FEW_CLAIMS:
+            break
+        await clock.sleep(pause)
+        left: dict[str, ResourceClaim] = {}
+        for claim in doubtful:
+            meta = claim.metadata
+            try:
+                now = await reader.client.find(wire.RESOURCECLAIMS, meta.name, meta.namespace)
+            except Forbidden:
+                return observed
+            status = structs.replace(claim.status, reserved_for=still_listed(claim, now))
+            left[meta.uid] = structs.replace(claim, status=status)
+        claims = tuple(left.get(claim.metadata.uid, claim) for claim in observed.claims)
+        made = (await reader.listing(wire.CLAIMRESERVATIONS)).items
+        observed = replace(observed, claims=claims, reservations=made)
+    return observed
+
+
+_FEW_CLAIMS = 20
+"""Of more claims than these, no entries of objects that are gone are looked at again."""
 
 
 async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
     """The claims with their users and owners; None if the user may not list one of them."""
     try:
-        return await scan_claims(reader.client, clock, reader.namespace)
+        return await scan_claims(
+            reader.client, clock, reader.namespace, claims=CLAIMS_WITH_REQUESTS
+        )
     except Forbidden as error:
         plural = error.path.rpartition("/")[2]
         known = {listed.plural: listed for listed in (wire.PODS, wire.CLAIMRESERVATIONS)}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-
-from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode, one_line
 from claimctl.cli.formats import Output
@@ -17,7 +14,8 @@ from claimctl.kube.errors import ConfigError, KubeError
 from claimctl.text import fact
 
 
-def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
+def print_versions(access: Access, output: Output, this: str, *, ask_cluster: bool) -> int:
+    """Print the versions; ``this`` is that of the client. The exit code."""
     server, problem, code = None, "", ExitCode.OK
     if ask_cluster:
         try:
@@ -26,16 +24,15 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
             problem = one_line(str(error))
         except KubeError as error:
             problem, code = one_line(str(error)), ExitCode.FAILED
-    print_text(output, lines(server), version_of(server))
+    print_text(output, lines(this, server), version_of(server))
     if problem:
         say(f"{'error' if code else 'no server'}: {problem}")
     return code
 
 
-def lines(server: Versions | None) -> list[str]:
-    client = f"claimctl {__version__} (Python {platform.python_version()})"
+def lines(this: str, server: Versions | None) -> list[str]:
     if server is None:
-        return [client]
+        return [this]
     there = server.there
     (major, minor), controller = there.kubernetes, there.account
     shown = "no Deployment that you may read has the controller's labels"
@@ -46,7 +43,7 @@ def lines(server: Versions | None) -> list[str]:
     release = f", of claimctl {server.crds_release}" if server.crds_release else ""
     claims = ", ".join(there.served.claims) or "not served"
     facts = [
-        ("Client", client),
+        ("Client", this),
         ("Kubernetes", f"{major}.{minor}, resource.k8s.io {claims}"),
         ("CRDs", f"{crds}{release}"),
         ("Controller", shown),

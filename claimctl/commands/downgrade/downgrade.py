@@ -56,6 +56,7 @@ EXAMPLES = (
     "claimctl upgrade prepare --to 1.37 --dry-run",
     "claimctl upgrade prepare --to 1.37",
     "claimctl upgrade status",
+    "claimctl upgrade status -w",
     "claimctl upgrade status -o json",
     "claimctl upgrade restore --dry-run",
     "claimctl upgrade restore",
@@ -123,7 +124,9 @@ def upgrade_prepare(to: ToOption, flags: PlanFlags = PLAN_FLAGS, access: Access 
 
 
 @connecting_patiently
-def upgrade_status(output: OutputOption = Output.TABLE, access: Access = DEFAULT) -> int:
+def upgrade_status(
+    watch: WatchOption = False, output: OutputOption = Output.TABLE, access: Access = DEFAULT
+) -> int:
     """Show the next step of an upgrade, and the claims and PodGroups that block it.
 
     Exit code 3: something blocks the next step.
@@ -131,7 +134,7 @@ def upgrade_status(output: OutputOption = Output.TABLE, access: Access = DEFAULT
     from claimctl.cli.session import in_session
     from claimctl.commands.downgrade.upgrade_work import show_status
 
-    return in_session(access, show_status, None, output)
+    return in_session(access, show_status, None, output, watch=watch)
 
 
 @connecting_patiently

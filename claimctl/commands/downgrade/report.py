@@ -96,15 +96,15 @@ class StandingClaim(Part, frozen=True):
 
 
 class DowngradeStatus(Document, frozen=True):
-    """``claimctl downgrade status``"""
+    """``claimctl downgrade status`` and ``upgrade status``"""
 
     step: str
     todo: str
     command: str
     clear: bool
-    ready: int = field(name="readyClaims")
-    components: tuple[ComponentState, ...]
-    claims: tuple[StandingClaim, ...]
+    ready: int = field(name="readyClaims", default=0)
+    components: tuple[ComponentState, ...] = ()
+    claims: tuple[StandingClaim, ...] = ()
 
     @property
     def blocked(self) -> int:

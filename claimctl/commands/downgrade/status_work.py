@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from claimctl.cli.documents import by_names
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
-from claimctl.cli.printer import print_lines, say
+from claimctl.cli.printer import print_lines, reader_may_leave, say
 from claimctl.cli.session import Session
 from claimctl.commands.downgrade.report import DowngradeStatus
 from claimctl.controller.dialect import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
@@ -35,28 +34,53 @@ def parts(names: Sequence[str]) -> frozenset[ComponentName]:
 async def run(
     session: Session, believed: frozenset[ComponentName], output: Output, *, watch: bool
 ) -> int:
-    report = await observe(session.client, believed)
-    show(report, output)
+    async def look() -> Report:
+        return await observe(session.client, believed)
+
+    return await show_all(session, look, output, watch=watch)
+
+
+async def show_all(
+    session: Session, look: Callable[[], Awaitable[Report | None]], output: Output, *, watch: bool
+) -> int:
+    """Show what a look reports, and each change if that is wanted; the exit code.
+
+    Args:
+        look: returns None where there is nothing to report, which ends the work.
+    """
+    report = await look()
+    if report is None:
+        return ExitCode.OK
     if watch:
-        report = await follow(session, believed, output, report)
+        show(report, output)
+        report = await follow(session, look, output, report)
+    else:
+        with reader_may_leave():
+            show(report, output)
     return ExitCode.OK if report.clear else ExitCode.FINDINGS
 
 
 async def follow(
-    session: Session, believed: frozenset[ComponentName], output: Output, report: Report
+    session: Session,
+    look: Callable[[], Awaitable[Report | None]],
+    output: Output,
+    report: Report,
 ) -> Report:
     """Look again and again, and print each change, until the last step is done. The API server
-    restarts during a downgrade: a look that fails is repeated."""
+    restarts meanwhile: a look that fails is repeated."""
     took = 0.0
     while report.step is not DowngradeStep.DONE:
-        await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
-        began, before = session.clock.monotonic(), report
+        await session.clock.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
+        began, seen = session.clock.monotonic(), report
         try:
-            report = await observe(session.client, believed)
+            if (again := await look()) is None:
+                break
+            seen = again
         except Unreachable as error:
             say(f"looks again soon: {error}")
         took = session.clock.monotonic() - began
-        if report != before:
+        if seen != report:
+            report = seen
             show(report, output)
     return report
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
-from claimctl.cli.output import render
-from claimctl.cli.printer import say
+from claimctl.cli.output import print_data, render
+from claimctl.cli.printer import reader_may_leave, say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.following import PlanResult
@@ -17,19 +18,23 @@ from claimctl.commands.downgrade.report import (
     EXPANDED,
     LEFT,
     DowngradeReport,
+    DowngradeStatus,
     document,
     prepared_code,
     table,
     time_limit,
 )
-from claimctl.commands.downgrade.status_work import run
+from claimctl.commands.downgrade.status_work import observe, show_all
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
 from claimctl.downgrade.records import PlanPhase
+from claimctl.downgrade.status import Report
 from claimctl.text import listed
-from claimctl.wire.reservations import DowngradePlanSpec
+from claimctl.wire.reservations import DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
 
+NOT_BEGUN = "NotBegun"
+"""The step of an upgrade that nobody has begun."""
 NAMED = 5
 """How many objects of others a line names."""
 
@@ -51,16 +56,42 @@ def prepare_upgrade(access: Access, to: str, flags: PlanFlags) -> int:
     return ExitCode.FINDINGS if code == ExitCode.OK and blocks else code
 
 
-async def show_status(session: Session, output: Output) -> int:
-    """Show the next step of the upgrade that is under way; the exit code."""
-    plan = await plans.find(session.client)
-    if plan is None:
-        command = f"claimctl upgrade prepare --to {TARGET} --dry-run"
-        say(f"No upgrade is under way. To see what one needs: {command}")
+async def show_status(session: Session, output: Output, *, watch: bool) -> int:
+    """Show the next step of the upgrade that is under way, also after each change if that is
+    wanted; the exit code."""
+    if await _plan(session) is None:
+        with reader_may_leave():
+            _show_none(output)
         return ExitCode.OK
-    if not plan.spec.upgrade_to:
-        raise CommandFailed("a downgrade is under way, and no upgrade: claimctl downgrade status")
-    return await run(session, frozenset(), output, watch=False)
+
+    async def look() -> Report | None:
+        plan = await _plan(session)
+        if plan is None:
+            say("The upgrade is over: its plan is deleted.")
+            return None
+        if not plan.spec.upgrade_to:
+            text = "a downgrade is under way, and no upgrade: claimctl downgrade status"
+            raise CommandFailed(text)
+        return await observe(session.client)
+
+    return await show_all(session, look, output, watch=watch)
+
+
+async def _plan(session: Session) -> DowngradePlan | None:
+    """The plan; None also where the cluster does not know DowngradePlans."""
+    with suppress(plans.PlanRefused):
+        return await plans.find(session.client)
+    return None
+
+
+def _show_none(output: Output) -> None:
+    """Say that no upgrade is under way, in the same format as of one that is."""
+    command = f"claimctl upgrade prepare --to {TARGET} --dry-run"
+    todo = f"No upgrade is under way. To see what one needs: {command}"
+    if output.for_people:
+        say(todo)
+    else:
+        print_data(output, DowngradeStatus(NOT_BEGUN, todo, command, clear=True))
 
 
 def checked_target(text: str) -> str:

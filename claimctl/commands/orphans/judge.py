@@ -17,7 +17,7 @@ from claimctl.commands.orphans.model import (
     OwnerState,
     ScannedClaim,
 )
-from claimctl.downgrade.expansion import left_ahead, listed_ahead
+from claimctl.downgrade.expansion import left_ahead
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.reservation.facts.pods import Consumers
@@ -28,6 +28,7 @@ from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
+    listed_ahead,
     uids_written_by,
 )
 from claimctl.reservation.facts.snapshot import Rules, Snapshot

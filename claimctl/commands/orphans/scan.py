@@ -57,9 +57,10 @@ async def scan_claims(
     namespace: str = "",
     *,
     believing: bool = False,
+    claims: Resource[Any] = RESOURCECLAIMS,
 ) -> ClaimScan:
-    """Scan the claims of a namespace ('' means all)."""
-    everything = await client.collect(RESOURCECLAIMS, slim_claim, namespace)
+    """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
+    everything = await client.collect(claims, slim_claim, namespace)
     # of a pod its UID, and what decisions need of one that names a claim
     pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
     users: dict[ClaimKey, list[Pod]] = {}

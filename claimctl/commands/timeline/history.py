@@ -16,7 +16,7 @@ from claimctl.commands.timeline.model import (
     TimelineSpan,
 )
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
-from claimctl.reservation.facts.reasons import ConditionType
+from claimctl.reservation.facts.reasons import ConditionType, ReleaseStep
 from claimctl.reservation.facts.references import is_workload
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -163,13 +163,29 @@ class Chronicle:
         step = made.status.release.step if made.status.release else ""
         if step and step != self._steps.get(key, ""):
             reason = made.status.release.reason if made.status.release else ""
-            marks.append(Mark(change.at, about, f"Release{step}", f"release ({reason}): {step}"))
+            marks.append(Mark(change.at, about, f"Release{step}", release_line(step, reason)))
         self._steps[key] = step
 
 
 def condition_line(type_: str, status: str, message: str) -> str:
-    """A condition as one line."""
-    return f"{type_} is {status}{f': {message}' if message else ''}"
+    """A condition as one line. Its message is a sentence of its own, but where it says why a claim
+    is not held."""
+    if not message:
+        return f"{type_} is {status}"
+    not_held = "not held: "
+    unheld = (type_, status) == (ConditionType.RESERVED, "False")
+    return f"{not_held}{message}" if unheld and not message.startswith(not_held) else message
+
+
+def release_line(step: str, reason: str) -> str:
+    """A step of a release as one line."""
+    return f"{_STEPS.get(step, f'the release is at {step}')} ({reason})"
+
+
+_STEPS: dict[str, str] = {
+    ReleaseStep.INTENT: "the release begins",
+    ReleaseStep.FENCED: "the release has closed the claim to new pods",
+}
 
 
 def devices(claim: ResourceClaim) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from claimctl.commands.timeline.history import condition_line, devices
+from claimctl.commands.timeline.history import condition_line, devices, release_line
 from claimctl.commands.timeline.model import (
     GONE,
     RUNNING,
@@ -147,5 +147,5 @@ def _times(made: ClaimReservation) -> Iterator[Mark]:
     if status.idle_since is not None:
         yield Mark(status.idle_since, about, "IdleSince", "the workload wants no pods from here on")
     if status.release is not None and status.release.since is not None:
-        text = f"release ({status.release.reason}): {status.release.step}"
+        text = release_line(status.release.step, status.release.reason)
         yield Mark(status.release.since, about, f"Release{status.release.step}", text)

@@ -34,14 +34,19 @@ def lines(graph: Graph, branches: Branches = LINES) -> list[str]:
     ]
 
 
-def problem_lines(problems: Sequence[ClaimProblem]) -> Iterator[str]:
-    """What is wrong with the claims of the tree, and where to see what to do."""
+def problem_lines(problems: Sequence[ClaimProblem], namespace: str) -> Iterator[str]:
+    """What is wrong with the claims of the tree, and where to see what to do.
+
+    Args:
+        namespace: that of the claims; '' if their names have it.
+    """
     if problems:
         yield "What is wrong:"
     for problem in problems:
         yield f"  claim {problem.claim}: {problem.message} ({problem.reason})"
     for claim in dict.fromkeys(problem.claim for problem in problems):
-        yield f"  What to do: claimctl explain {claim}"
+        place, _, name = claim.rpartition("/")
+        yield f"  What to do: claimctl explain {name} -n {place or namespace}"
 
 
 def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Iterator[str]:

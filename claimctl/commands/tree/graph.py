@@ -1,4 +1,4 @@
-"""The graph of a namespace: who makes which pods, and which claims, devices and nodes they use."""
+"""Who makes which pods, and which claims, devices and nodes they use, as a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claimctl.cli.documents import Document, Part, ReasonText, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.matters import reasons_of
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import KINDS
+from claimctl.reservation.kinds.shipped import KINDS
 from claimctl.text import listed
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.nodes import Node
@@ -90,52 +90,60 @@ def build(
     pods: Iterable[Pod],
     chains: Mapping[str, Sequence[OwnerReference]] = MappingProxyType({}),
     nodes: Mapping[str, Node] | None = None,
+    *,
+    everywhere: bool = False,
 ) -> Graph:
     """The graph of one namespace.
 
     Args:
         chains: the controllers of pods by their UIDs, the nearest first.
         nodes: None if the user may not list them.
+        everywhere: whether the objects are of all namespaces: then names are namespace/name.
     """
     graph = Graph()
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+    for pod in sorted(pods, key=lambda pod: pod.metadata.key):
         names = claim_names(pod)
+        place = f"{pod.metadata.namespace}/" if everywhere else ""
         if names:
-            _pod(graph, pod, chains.get(pod.metadata.uid, ()), sorted(names))
+            _pod(graph, pod, chains.get(pod.metadata.uid, ()), sorted(names), place)
     for view in views:
-        _claim(graph, view, nodes)
+        place = f"{view.namespace}/" if everywhere else ""
+        _claim(graph, view, nodes, place)
         wrong = reasons_of(view.matters)
-        graph.problems += [(view.name, problem) for problem in wrong]
+        graph.problems += [(f"{place}{view.name}", problem) for problem in wrong]
     return graph
 
 
-def _pod(graph: Graph, pod: Pod, chain: Sequence[OwnerReference], claims: Sequence[str]) -> None:
+def _pod(
+    graph: Graph, pod: Pod, chain: Sequence[OwnerReference], claims: Sequence[str], place: str
+) -> None:
     phase = "Deleting" if pod.metadata.deleting else pod.status.phase or "Pending"
-    key = below = graph.add(Vertex(POD, pod.metadata.name, phase))
+    key = below = graph.add(Vertex(POD, f"{place}{pod.metadata.name}", phase))
     for owner in chain:
         # ReplicaSets stand for the Deployments that own them
         if owner.kind == REPLICASETS.kind and owner is not chain[-1]:
             continue
-        above = graph.add(Vertex(owner.kind, owner.name))
+        above = graph.add(Vertex(owner.kind, f"{place}{owner.name}"))
         graph.connect(above, below, "makes")
         below = above
     for name in claims:
-        graph.connect(key, graph.add(Vertex(CLAIM, name)), "uses")
+        graph.connect(key, graph.add(Vertex(CLAIM, f"{place}{name}")), "uses")
 
 
-def _claim(graph: Graph, view: ClaimView, nodes: Mapping[str, Node] | None) -> None:
+def _claim(graph: Graph, view: ClaimView, nodes: Mapping[str, Node] | None, place: str) -> None:
     names = [f"{workload.resource}/{workload.name}" for workload in view.workloads]
     held = f", held by {' and '.join(names)}" if names else ""
     wrong = ", ".join(dict.fromkeys(matter.reason for matter in view.matters))
     note = f"{view.state}{held}{f': {wrong}' if wrong else ''}"
-    key = graph.add(Vertex(CLAIM, view.name, note))
+    key = graph.add(Vertex(CLAIM, f"{place}{view.name}", note))
     for workload in view.workloads:
         kind = KINDS.get((workload.api_group, workload.resource))
         if kind:
-            graph.connect(graph.add(Vertex(kind, workload.name)), key, "holds")
+            holder = graph.add(Vertex(kind, f"{place}{workload.name}"))
+            graph.connect(holder, key, "holds")
     for reservation in view.reservations:
         ref = reservation.spec.workload_ref
-        holder = graph.add(Vertex(ref.kind, ref.name))
+        holder = graph.add(Vertex(ref.kind, f"{place}{ref.name}"))
         if not any(edge.target == key for edge in graph.below(holder)):
             graph.connect(holder, key, "reserves")
     for device in view.claim.devices:
@@ -223,7 +231,7 @@ class ClaimProblem(ReasonText, frozen=True):
 class ClaimTree(Document, frozen=True):
     """``claimctl tree``"""
 
-    namespace: str
+    namespace: Annotated[str, says("'' for all: then each name is namespace/name")]
     objects: tuple[TreeObject, ...]
     edges: tuple[Edge, ...]
     problems: tuple[ClaimProblem, ...]

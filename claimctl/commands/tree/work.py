@@ -55,12 +55,15 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
             branches = printable(drawing.LINES, drawing.ASCII)
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
             shown = document(graph, namespace)
-            lines = [*drawing.lines(graph, branches), *drawing.problem_lines(shown.problems)]
+            lines = [
+                *drawing.lines(graph, branches),
+                *drawing.problem_lines(shown.problems, namespace),
+            ]
             print_text(output, lines, shown, named)
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Graph:
-    """The graph of one namespace, with what is wrong with its claims."""
+    """The graph of one namespace, '' for all, with what is wrong with its claims."""
     async with side_by_side() as group:
         listing = group.create_task(client.list(CLAIMS_WITH_REQUESTS, namespace, partial=True))
         using = group.create_task(client.list(wire.PODS, namespace, partial=True))
@@ -76,4 +79,4 @@ async def read(client: Client, namespace: str, now: datetime) -> Graph:
     users = [pod for pod in pods if claim_names(pod)]
     chains = {pod.metadata.uid: await kinds.chain(pod) for pod in users}
     shown = [judged(view, places, now) for view in views(claims, pods, made)]
-    return build(shown, pods, chains, places.nodes)
+    return build(shown, pods, chains, places.nodes, everywhere=not namespace)

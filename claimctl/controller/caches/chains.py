@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import structlog
-
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.shares import SharedMemory
 from claimctl.controller.keys import WorkloadKey
@@ -23,11 +21,12 @@ from claimctl.kube.errors import BadRequest, Forbidden, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.annotation import MOST_CLAIMS
 from claimctl.reservation.facts.pods import names_in
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS, REPLICASETS, read_as
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 LONGEST = 12
 """The most owners of a chain that are looked at."""

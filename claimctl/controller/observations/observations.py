@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
 from cachetools import TTLCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
@@ -32,6 +31,7 @@ from claimctl.reservation.facts.pods import claim_names, is_done, is_finished, m
 from claimctl.reservation.facts.references import groups_in, pods_in
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import is_left_by_kcm
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node
@@ -41,7 +41,7 @@ from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 GONE_SECONDS = 10.0
 """For how long the absence of a workload counts, in seconds."""

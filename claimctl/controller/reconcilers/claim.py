@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum, auto
 
-import structlog
-
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.events import announce, refusal, warn
 from claimctl.controller.keys import ClaimKey, WorkloadKey
@@ -44,10 +42,10 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
-from claimctl.telemetry.face import Span, Telemetry
+from claimctl.telemetry.face import LateLogger, Span, Telemetry
 from claimctl.wire.reservations import ClaimReservation
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 MAX_ROUNDS = 12
 """The most decisions in one reconcile, each with the answers to the needs of the last."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import structlog
-
 from claimctl.controller.events import warn
 from claimctl.controller.group_snapshots import GroupSnapshots
 from claimctl.controller.keys import GroupKey
@@ -20,12 +18,12 @@ from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.pod_groups.assess import decide_about
 from claimctl.reservation.pod_groups.lifecycle import DropGroup, GroupWrite, GuardGroup, MakeGroup
-from claimctl.telemetry.face import Span
+from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from claimctl.wire.resources import PODGROUPS
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 AFTER_UPGRADE = 5.0
 """Seconds between looks whether PodGroups may be made again."""

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import structlog
-
 from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
 from claimctl.controller.caches.informers import Caches, reserved_key
@@ -32,7 +30,7 @@ from claimctl.reservation.annotation import (
     plan,
 )
 from claimctl.reservation.facts.ancestors import AnnotationStanding
-from claimctl.telemetry.face import Span
+from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import (
@@ -45,7 +43,7 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import CLAIMRESERVATIONS, read_as
 from claimctl.wire.workloads import CustomWorkload, Workload
 
-log = structlog.get_logger(__name__)
+log = LateLogger(__name__)
 
 MOST_WRITES = 20
 """The most writes of one workload until others have their turn."""

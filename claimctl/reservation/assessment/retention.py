@@ -8,9 +8,10 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_tombstone, uids_written_by
+from claimctl.reservation.facts.references import is_tombstone, uids_written_by
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
+from claimctl.reservation.kinds.shipped import WORKLOAD_RESOURCES
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim

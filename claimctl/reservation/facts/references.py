@@ -9,20 +9,15 @@ bound by its entry has its time (``users.blockers``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 from contextlib import suppress
 
 import msgspec
 
-from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import (
-    TOMBSTONE_GROUP,
-    TOMBSTONE_RESOURCE,
-    WorkloadRef,
-)
+from claimctl.wire.reservations import TOMBSTONE_GROUP, TOMBSTONE_RESOURCE
 
 LIMIT = 256
 """The most entries that the API server accepts (ResourceClaimReservedForMaxSize)."""
@@ -30,13 +25,6 @@ NEAR_LIMIT = 240
 """A list with this many entries is reported as nearly full."""
 FEW_ENTRIES = 8
 """Only lists as short as this matter to drivers that want one pod in them."""
-
-WORKLOAD_RESOURCES: Mapping[tuple[str, str], str] = {
-    key: rule.plural for key, rule in shipped_rules().items()
-}
-"""The kinds for which claimctl ships a rule, with their resource names."""
-KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
-"""The same the other way around."""
 
 POD_GROUP = ("scheduling.k8s.io", "podgroups")
 
@@ -75,19 +63,6 @@ def tombstone(pod: Reference | ObjectMeta) -> Reference:
     )
 
 
-def workload_reference(ref: WorkloadRef, uid: str, resource: str = "") -> Reference:
-    """The reference to one incarnation of a workload.
-
-    Args:
-        resource: the kind's resource name; '' for a kind with a shipped rule.
-
-    Raises:
-        KeyError: no rule is shipped for the kind, and the resource is not given.
-    """
-    resource = resource or WORKLOAD_RESOURCES[ref.api_group, ref.kind]
-    return Reference(api_group=ref.api_group, resource=resource, name=ref.name, uid=uid)
-
-
 def describe(reference: Reference) -> str:
     """The reference as text: resource.group/name."""
     group = f".{reference.api_group}" if reference.api_group else ""
@@ -107,6 +82,15 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
                 keys = decode(entry.fields_v1, _Fields).status.reserved_for
                 uids.update(decode(k[2:].encode(), _Key).uid for k in keys if k.startswith("k:"))
     return frozenset(uids)
+
+
+def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
+    """UIDs of the pending pods that claimctl listed, by managedFields. claimctl may take such an
+    entry out as long as the pod is pending, and none that a scheduler wrote."""
+    waiting = {
+        entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
+    }
+    return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
 class _Key(msgspec.Struct):

@@ -25,17 +25,16 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
-    WORKLOAD_RESOURCES,
     groups_in,
     is_pod,
     is_pod_group,
     is_tombstone,
     uids_written_by,
-    workload_reference,
 )
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.drivers import known_drivers
+from claimctl.reservation.kinds.shipped import WORKLOAD_RESOURCES, workload_reference
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -40,12 +42,13 @@ def check(path: Path) -> None:
     """Check before the start that ``join`` can write the file.
 
     Raises:
-        NotUsable: the file is no kubeconfig, or has an entry of the same name by somebody else.
+        NotUsable: the file is no kubeconfig, has an entry of the same name by somebody else, or is
+            in use by an embedded cluster that runs.
         OSError: the file cannot be read, or its directory cannot be written.
     """
     target = path.resolve()
     check_writable(target)
-    _refuse_foreign(path, _read(target))
+    _refuse_taken(path, _read(target))
 
 
 def join(path: Path, access: Access) -> None:
@@ -57,7 +60,7 @@ def join(path: Path, access: Access) -> None:
     target = path.resolve()
     with _locked(target):
         document = _read(target)
-        _refuse_foreign(path, document)
+        _refuse_taken(path, document)
         before = _noted(document) or {
             "previousContext": document.get("current-context") or "",
             "createdFile": not target.exists(),
@@ -129,14 +132,31 @@ def _remove(document: Document) -> None:
             document[section] = [one for one in document[section] if one["name"] != NAME]
 
 
-def _refuse_foreign(path: Path, document: Document) -> None:
-    """Raise NotUsable if somebody else has written a cluster, user or context of our name."""
+def _refuse_taken(path: Path, document: Document) -> None:
+    """Raise NotUsable if somebody else has written a cluster, user or context of our name, or if
+    the cluster that wrote them still answers. What a killed one left may be replaced."""
     for section, singular in _SECTIONS.items():
         for entry in _entries(document, section):
             if entry["name"] == NAME and _mark(entry[singular]) is None:
                 raise NotUsable(
                     f"{path} has a {singular} {NAME!r} that another program wrote; {_ELSEWHERE}"
                 )
+    if _listens(server := _server(document)):
+        raise NotUsable(
+            f"{path} has the context {NAME!r} of a cluster that runs at {server}; {_ELSEWHERE}"
+        )
+
+
+def _listens(url: str) -> bool:
+    """Whether a server of this host listens there."""
+    address = urlsplit(url)
+    if not address.hostname or not address.port:
+        return False
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _entries(document: Document, section: str) -> list[Document]:

@@ -38,8 +38,6 @@ DISTURBING = frozenset(
     (
         "test_a_reboot_of_its_node_ends_a_ghost_at_once",
         "test_another_machine_under_the_name_of_its_node_ends_no_ghost",
-        "test_a_cordoned_node_does_not_trap_the_workload",
-        "test_a_workload_whose_node_was_cordoned_moves",
         "test_pods_whose_devices_cannot_be_reached_get_others",
         "test_devices_are_given_up_on_request_and_only_once",
         "test_entries_listed_ahead_do_not_stay_behind_a_withdrawn_reservation",
@@ -55,7 +53,6 @@ LEFT_OUT = {
     "a node takes 250 pods": (
         "test_600_pods_share_one_claim_with_two_references",
         "test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group",
-        "test_an_uninstall_beside_a_running_group_of_300_pods_leaves_nothing",
     ),
     "the kubelet corrects what was written into its Node": (
         "test_older_kubelets_are_reported_before_pods_get_stuck_there",

@@ -75,6 +75,9 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (["get", "--context", ""], ["embedded"]),
         (["get", "--cluster", "e"], ["embedded"]),
         (["rel"], ["release"]),
+        (["downgrade", "s"], ["status"]),
+        (["completion", "z"], ["zsh"]),
+        (["version", "--out"], ["--output"]),
         (["get", "-o", "j"], ["json"]),
     ],
 )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -27,29 +25,3 @@ def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[s
     script = capsys.readouterr().out
     assert f'$Env:{VARIABLE} = "complete_powershell"' in script
     assert "Register-ArgumentCompleter" in script
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("claimctl down", ["downgrade"]),
-        ("claimctl downgrade s", ["status"]),
-        ("claimctl completion z", ["zsh"]),
-        ("claimctl version --out", ["--output"]),
-        ("claimctl version --output j", ["json"]),
-    ],
-)
-def test_commands_options_and_values_are_completed(words: str, answer: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "claimctl"],
-        env={
-            **os.environ,
-            VARIABLE: "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", answer)

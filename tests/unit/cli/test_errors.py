@@ -57,8 +57,8 @@ FORBIDDEN = Forbidden("GET", "/api/v1/pods", status=403, reason="Forbidden", mes
         (
             ModuleNotFoundError("No module named 'kube_in_process'", name="kube_in_process"),
             ExitCode.FAILED,
-            "error: the embedded cluster is not installed: pip install the wheel of "
-            "kube-in-process\n",
+            "error: the embedded cluster is not installed: `pip install ./kube-in-process` in a "
+            "clone of claimctl, else pip install the wheel of kube-in-process\n",
         ),
         (CommandFailed("lost\nthe lease"), ExitCode.FAILED, "error: lost the lease\n"),
         (FORBIDDEN, ExitCode.FAILED, "error: GET /api/v1/pods: 403 Forbidden: not you\n"),

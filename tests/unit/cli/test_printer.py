@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from claimctl.cli.errors import DEBUG_VARIABLE, CommandFailed, guarded
+from claimctl.cli.errors import DEBUG_VARIABLE, CommandFailed, ExitCode, guarded
 from claimctl.cli.formats import Output
-from claimctl.cli.output import Table, as_json, as_yaml, columns, print_table, print_text
+from claimctl.cli.output import (
+    Table,
+    as_json,
+    as_yaml,
+    columns,
+    print_table,
+    print_text,
+    render,
+)
 from claimctl.cli.printer import print_lines, print_whole, say
 from claimctl.cli.progress import progress
 from claimctl.text import shortened, visible
@@ -44,6 +53,24 @@ def test_a_plain_text_stays(text: str) -> None:
 
 def test_a_lone_surrogate_can_be_printed() -> None:
     assert visible("\ud800").encode() == b"\\ud800"
+
+
+@pytest.mark.parametrize("output", [Output.TABLE, Output.JSON, Output.NAME])
+def test_a_reader_that_leaves_does_not_change_the_exit_code(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    shown = Table(columns("A"), (("1",),), ("one",))
+
+    def work() -> int:
+        render(output, shown, {})
+        print_text(output, ("more",), {}, ("one",))
+        return ExitCode.FINDINGS
+
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert guarded(work) == ExitCode.FINDINGS
 
 
 def test_a_long_text_is_shortened() -> None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from claimctl.cli.timing import CONTROLLER_WAITS, WAITS, ControllerWaits, Timing, Waits
+from claimctl.cli.timing import (
+    CONTROLLER_WAITS,
+    WAITS,
+    ControllerWaits,
+    Timing,
+    TimingOption,
+    Waits,
+)
 from claimctl.controller.settings import Settings
 
 
@@ -29,3 +38,10 @@ def test_a_wait_that_is_given_counts() -> None:
         "slow_binding_seconds": 3.0,
         "dead_reference_seconds": 4.0,
     }
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_the_help_names_the_flags_that_it_leaves_out(name: str) -> None:
+    _, shown = get_args(TimingOption)
+    flag = f"--{name.replace('_', '-')} ({WAITS[name]:g})"
+    assert flag in shown.help

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,15 +14,17 @@ from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, WriteList
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.telemetry.face import Metric
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.reservations import ClaimReservationStatus, WorkloadRef
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
     NOW,
+    after,
+    allocation,
     claim,
     deployment_ref,
     pod_ref,
@@ -148,4 +151,44 @@ def test_the_time_from_the_allocation_to_the_hold_is_measured_once(
     memories.see(claim())
     clock.time = 7.0
     ClaimMetrics(telemetry).wrote(snapshot(found), WriteList("10", (written,)), memories)
+    assert telemetry.observed.get((Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()), []) == observed
+
+
+def status_of(reason: str, allocated: int) -> ClaimReservationStatus:
+    """A status that knows an allocation of that second, and says why the claim is not held."""
+    made = status_with(("Reserved", "False", reason))
+    return msgspec.structs.replace(made, allocation_time=after(allocated))
+
+
+LATE = Rules("hold", one_pod_drivers=frozenset({"gpu.example.com"}))
+WAITS = {
+    "the controller was slow": ({}, [100.0]),
+    "it was reserved long after its allocation": ({"made": -3}, [3.0]),
+    "the write was refused before": ({"status": status_of("Pending", -100)}, [100.0]),
+    "the status knows the allocation before": ({"status": status_of("Releasing", -500)}, [100.0]),
+    "a release did not come about": ({"status": status_of("Releasing", -100)}, []),
+    "a plan kept the hold away": ({"status": status_of("FrozenForDowngrade", -100)}, []),
+    "the workload did not exist": ({"status": status_of("WorkloadNotFound", -100)}, []),
+    "it waits for the last pod to leave": ({"rules": LATE}, []),
+}
+
+
+@pytest.mark.parametrize(("what", "observed"), WAITS.values(), ids=WAITS)
+def test_a_hold_is_late_only_if_it_could_have_been_there_before(
+    what: dict[str, Any], observed: list[float]
+) -> None:
+    telemetry, memories = Recording(), Memories(HandClock())
+    times = msgspec.structs.replace(allocation(), allocation_timestamp=after(-100))
+    found = claim(pod_ref("a"))
+    found = msgspec.structs.replace(
+        found, status=msgspec.structs.replace(found.status, allocation=times)
+    )
+    made = reservation(status=what.get("status"))
+    born = msgspec.structs.replace(made.metadata, creation_timestamp=after(what.get("made", -1000)))
+    seen = snapshot(found)
+    (held,) = seen.reservations
+    held = replace(held, reservation=msgspec.structs.replace(made, metadata=born))
+    seen = replace(seen, reservations=(held,), rules=what.get("rules", Rules("hold")))
+    write = WriteList("10", (pod_ref("a"), deployment_ref()))
+    ClaimMetrics(telemetry).wrote(seen, write, memories)
     assert telemetry.observed.get((Metric.ALLOCATION_TO_HOLD_SECONDS.value, ()), []) == observed

@@ -17,11 +17,8 @@ from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.run import ATTEMPTS
 from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.client import Client
-from claimctl.kube.errors import ServerError
-from claimctl.reservation.facts.references import uids_written_by
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
-from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Response, Transport
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
@@ -71,23 +68,6 @@ async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it
     recorded = server.reports[1].claims[0]
     assert (recorded.state, recorded.replaced_references) == ("Pending", (WORKLOAD,))
     assert recorded.resource_version == version
-
-
-async def test_a_claim_with_too_many_consumers_is_untouched_and_the_others_go_on() -> None:
-    server = Server.started()
-    server.claim("wide")
-    for number in range(257):
-        server.pod(f"p-{number}", claim="wide")
-    server.claim()
-    server.pod("a")
-    before = server.admin.get("resourceclaims", NAMESPACE, "wide")
-    status = await server.carry_out()
-    assert status.phase == "Blocked"
-    assert [(each.name, each.state, each.reason, each.pods) for each in status.claims] == [
-        ("slice", "Expanded", "", 1),
-        ("wide", "Refused", "TooManyConsumers", 257),
-    ]
-    assert server.admin.get("resourceclaims", NAMESPACE, "wide") == before
 
 
 async def test_only_the_plans_namespaces_are_looked_at() -> None:
@@ -198,27 +178,6 @@ async def test_a_busy_writer_ends_in_a_report_not_in_a_loop() -> None:
     assert server.listed() == ["deployments/train"]
 
 
-async def test_a_write_whose_outcome_is_unknown_is_looked_at_again() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    server.upon("patch", "resourceclaims", lambda number: Fault(hang=True) if number == 1 else None)
-    status = await server.carry_out()
-    assert server.listed() == ["pods/a"]
-    assert status.claims[0].state == "Expanded"
-
-
-async def test_a_refusal_of_the_server_is_told_with_the_claim() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    refusal = Fault(status=403, reason="Forbidden", message="no binding permission")
-    server.upon("patch", "resourceclaims", lambda _: refusal)
-    status = await server.carry_out()
-    assert (status.phase, status.claims[0].state) == ("Blocked", "Failed")
-    assert "no binding permission" in status.claims[0].message
-
-
 async def test_a_reference_that_keeps_coming_back_is_reported() -> None:
     server = Server.started()
     server.claim(shared=False)
@@ -258,23 +217,6 @@ async def test_pods_that_come_while_lists_are_verified_count_only_if_they_are_no
     assert (status.phase, status.claims[0].reason) == expected
 
 
-async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> None:
-    server = Server.started()
-    for name in ("one", "two"):
-        server.claim(name)
-        server.pod(f"pod-{name}", claim=name)
-    plan = await server.plan()
-    cut = Fault(status=500, message="gone", retry_after=None)
-    server.upon("patch", "resourceclaims", lambda number: cut if number > 1 else None)
-    with pytest.raises(ServerError):
-        await server.carry_out(plan)
-    server.handler.fault = None
-    status = await server.carry_out(await server.read_plan())
-    assert status.phase == "Prepared"
-    assert [each.replaced_references for each in status.claims] == [(WORKLOAD,), (WORKLOAD,)]
-    assert (server.listed("one"), server.listed("two")) == (["pods/pod-one"], ["pods/pod-two"])
-
-
 async def test_another_run_over_a_finished_plan_verifies_and_keeps_the_record() -> None:
     server = Server.started()
     server.claim()
@@ -285,19 +227,6 @@ async def test_another_run_over_a_finished_plan_verifies_and_keeps_the_record() 
     assert (second.phase, second.claims[0].state) == ("Prepared", "Expanded")
     assert second.claims[0].replaced_references == (WORKLOAD,)
     assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
-
-
-async def test_a_claim_that_is_gone_by_then_is_no_trouble() -> None:
-    server = Server.started()
-    server.claim()
-    server.pod("a")
-    server.upon(
-        "patch",
-        "resourceclaims",
-        lambda _: (server.admin.delete("resourceclaims", NAMESPACE, "slice"), None)[1],
-    )
-    status = await server.carry_out()
-    assert (status.phase, status.claims[0].state) == ("Prepared", "Unchanged")
 
 
 async def test_a_preview_writes_nothing_and_tells_the_same() -> None:
@@ -447,38 +376,6 @@ async def test_an_owner_that_lets_go_during_the_write_was_not_replaced() -> None
     server.upon("patch", "resourceclaims", let_go)
     status = await server.carry_out()
     assert [(each.state, each.replaced_references) for each in status.claims] == [("Expanded", ())]
-
-
-async def test_a_hold_of_somebody_else_refuses_the_claim_and_leaves_it_whole() -> None:
-    server = Server.started()
-    server.claim("slice", TRAIN, THING)
-    server.pod("a")
-    before = server.admin.get("resourceclaims", NAMESPACE, "slice")
-    status = await server.carry_out()
-    (record,) = status.claims
-    assert (status.phase, record.reason, record.replaced_references) == (
-        "Blocked",
-        "UnknownReference",
-        (),
-    )
-    assert "held by things/x, which no ClaimReservation records" in record.message
-    assert server.admin.get("resourceclaims", NAMESPACE, "slice") == before
-
-
-async def test_managed_fields_do_not_take_the_place_of_a_record() -> None:
-    """Whoever may update a claim may write its managedFields."""
-    server = Server.started()
-    server.claim("slice", THING, shared=False)
-    pod, own = server.pod("a"), {**TRAIN, "uid": "d-2"}
-    server.write_list(pod)
-    await server.list_as_claimctl(pod, own)
-    claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
-    assert uids_written_by(claim) == {"d-2"}
-    status = await server.carry_out()
-    assert [(each.state, each.reason) for each in status.claims] == [
-        ("Refused", "UnknownReference")
-    ]
-    assert server.listed() == ["pods/a", "deployments/train"]
 
 
 async def held_with_pods_listed_ahead(server: Server) -> None:

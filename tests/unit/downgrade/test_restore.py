@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.restore import restore_plan
 from claimctl.downgrade.run import ATTEMPTS
-from claimctl.kube.errors import ServerError
 from claimctl.wire.reservations import (
     DowngradedClaim,
     DowngradePlanSpec,
@@ -97,47 +97,28 @@ def without_pods(server: Server) -> None:
     server.admin.patch("pods", NAMESPACE, "pod-slice", {"status": {"phase": "Succeeded"}}, "status")
 
 
-def deleting(server: Server) -> None:
-    patch = {"metadata": {"finalizers": ["x.io/y"]}}
-    server.admin.patch("resourceclaims", NAMESPACE, "slice", patch)
-    server.admin.delete("resourceclaims", NAMESPACE, "slice")
-
-
-def full(server: Server) -> None:
-    pods = [{"resource": "pods", "name": f"p-{n}", "uid": f"u-{n}"} for n in range(256)]
-    server.write_list(*pods)
-
-
 def unreadable(server: Server) -> None:
     refusal = Fault(status=403, reason="Forbidden", message="deployments")
     server.upon("get", "deployments", lambda _: refusal)
 
 
-def nothing(_: Server) -> None:
-    pass
-
-
 @pytest.mark.parametrize(
-    ("happens", "dialect", "reason"),
+    ("happens", "reason"),
     [
-        pytest.param(deleted, "native", "WorkloadGone", id="the workload is gone"),
-        pytest.param(recreated, "native", "WorkloadGone", id="the workload has another UID"),
-        pytest.param(without_pods, "native", "NoConsumer", id="no pod uses the claim"),
-        pytest.param(deleting, "native", "BeingDeleted", id="the claim is being deleted"),
-        pytest.param(full, "native", "ListFull", id="the list is full"),
-        pytest.param(unreadable, "native", "NotVerified", id="the workload cannot be read"),
-        pytest.param(nothing, "hold", "FeatureOff", id="the feature is off"),
-        pytest.param(nothing, "podgroup", "FeatureOff", id="another feature is on"),
+        pytest.param(deleted, "WorkloadGone", id="the workload is gone"),
+        pytest.param(recreated, "WorkloadGone", id="the workload has another UID"),
+        pytest.param(without_pods, "NoConsumer", id="no pod uses the claim"),
+        pytest.param(unreadable, "NotVerified", id="the workload cannot be read"),
     ],
 )
 async def test_a_reference_that_cannot_return_is_listed_and_stays_on_record(
-    happens: Any, dialect: str, reason: str
+    happens: Callable[[Server], None], reason: str
 ) -> None:
     server = Server.started()
     train = await prepared(server)
     happens(server)
     before = server.admin.get("resourceclaims", NAMESPACE, "slice")
-    status = await restored(server, dialect)
+    status = await restored(server)
     assert (status.phase, states(status)) == ("PartlyRestored", [("slice", "NotRestored", reason)])
     assert [each.uid for each in only(status).replaced_references] == [train["uid"]]
     assert only(status).message.startswith("deployments/train: ")
@@ -150,21 +131,6 @@ async def test_what_could_not_return_returns_with_a_later_run() -> None:
     await restored(server, "hold")
     status = await restored(server)
     assert (status.phase, server.listed()[-1]) == ("Restored", "deployments/train")
-
-
-@pytest.mark.parametrize("plural", ["deallocated", "gone", "recreated"])
-async def test_a_claim_without_its_allocation_has_nothing_to_restore(plural: str) -> None:
-    server = Server.started()
-    await prepared(server)
-    if plural == "deallocated":
-        status: dict[str, Any] = {"status": {"reservedFor": None, "allocation": None}}
-        server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
-    else:
-        server.admin.delete("resourceclaims", NAMESPACE, "slice")
-    if plural == "recreated":
-        server.claim("slice")
-    result = await restored(server)
-    assert (result.phase, states(result)) == ("Restored", [("slice", "Unchanged", "")])
 
 
 @pytest.mark.parametrize(
@@ -217,20 +183,6 @@ async def test_a_busy_writer_ends_in_a_report() -> None:
     status = await restored(server)
     assert (len(tries), states(status)) == (ATTEMPTS, [("slice", "Failed", "Conflict")])
     assert status.phase == "PartlyRestored"
-
-
-async def test_a_run_that_was_cut_off_is_continued() -> None:
-    server = Server.started()
-    await prepared(server, "one", "two")
-    cut = Fault(status=500, message="gone", retry_after=None)
-    server.upon("patch", "resourceclaims", lambda number: cut if number > 1 else None)
-    with pytest.raises(ServerError):
-        await restored(server)
-    server.handler.fault = None
-    status = await restored(server)
-    assert status.phase == "Restored"
-    for name in ("one", "two"):
-        assert server.listed(name) == [f"pods/pod-{name}", "deployments/train"]
 
 
 async def test_an_answer_that_was_lost_is_looked_at_again() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from kube_in_process.crd.validation import validate_definition
 
-from generate.crds import custom_resource_definitions, rendered
+from generate.crds import custom_resource_definitions
 
 DEFINITIONS = custom_resource_definitions()
 
@@ -22,10 +21,6 @@ def schema_of(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: str(each["metadata"]["name"]))
 def test_a_server_finds_nothing_wrong(definition: dict[str, Any]) -> None:
     assert list(validate_definition(definition)) == []
-
-
-def test_the_files_are_the_definitions() -> None:
-    assert [yaml.safe_load(text) for text in rendered().values()] == DEFINITIONS
 
 
 def test_null_is_kept_where_it_means_never_and_nowhere_else() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claimctl.kube.discovery import Discovery
-from tests.e2e.kinds import DEFINITIONS, GANGS, definition
+from tests.e2e.harness import DEFINITIONS
+from tests.e2e.kinds import GANGS, definition
 from tests.support.claim_server import Server
 
 

@@ -124,27 +124,6 @@ TestModel.settings = settings(
 )
 
 
-def test_a_key_that_is_added_again_for_the_same_time_keeps_its_place() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for key in "abca":
-        queue.add(key, now=0.0, delay=5.0)
-    assert [queue.get(5.0) for _ in range(4)] == ["a", "b", "c", None]
-
-
-def test_a_key_in_its_pause_is_not_hurried_by_an_event() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a", now=0.0)
-    assert queue.get(0.0) == "a"
-    queue.add("a", now=1.0)
-    queue.pause("a", now=1.0, seconds=4.0)
-    queue.done("a", now=1.0)
-    queue.add("a", now=2.0)
-    assert (queue.next_at(2.0), queue.get(4.9), queue.get(5.0)) == (5.0, None, "a")
-    queue.done("a", now=5.0)
-    queue.add("a", now=5.0)
-    assert queue.get(5.0) == "a"
-
-
 def test_a_key_that_nobody_holds_cannot_be_done() -> None:
     with pytest.raises(KeyError):
         WorkQueue[str]().done("a", 0.0)

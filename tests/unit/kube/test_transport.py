@@ -162,10 +162,11 @@ async def test_a_certificate_that_is_not_trusted_is_said_so(
     assert not caught.value.delivered
 
 
-async def test_a_proxy_is_used_as_the_kubeconfig_says() -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_proxy_is_used_as_the_kubeconfig_says(encrypted: bool, tmp_path: Path) -> None:
     proxy = Web(plain)
-    async with serving(proxy) as url:
-        connection = Connection("http://kube.test:1", proxy=url)
+    async with serving(proxy, server_tls(tmp_path) if encrypted else None) as url:
+        connection = Connection("http://kube.test:1", proxy=url, tls=Tls(verify=False))
         async with HttpTransport(connection) as transport:
             await body(await transport.send("GET", "/api", (), {}, None))
     assert proxy.seen[0]["line"] == "GET http://kube.test:1/api"

@@ -63,7 +63,8 @@ def test_each_command_but_those_of_the_others_has_its_help_alone() -> None:
     done = alone(EVERY_COMMAND, *names, "reschedule")
     assert done.stderr.splitlines() == [
         *(f"{name} 0" for name in names),
-        "error: claimctl reschedule is not installed: pip install the wheel of "
-        "claimctl-reschedule, which is what claimctl[reschedule] asks for",
+        "error: claimctl reschedule is not installed: `pip install ./claimctl-reschedule` in a "
+        "clone of claimctl, else pip install the wheel of claimctl-reschedule, which is what "
+        "claimctl[reschedule] asks for",
         "reschedule 2",
     ]

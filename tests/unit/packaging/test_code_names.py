@@ -14,12 +14,16 @@ from claimctl.reservation.kinds.shipped import shipped_rules
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = (ROOT / "claimctl", ROOT / "claimctl-reschedule" / "claimctl_reschedule")
-FILES = {
-    path: ast.parse(path.read_text()) for folder in FOLDERS for path in sorted(folder.rglob("*.py"))
-}
 _CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 ANYTHING = {"each", "found", "one", "told"}
 """Words that say nothing about what a value is."""
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """The modules of the product."""
+    files = (path for folder in FOLDERS for path in sorted(folder.rglob("*.py")))
+    return {path: ast.parse(path.read_text()) for path in files}
 
 
 def names(tree: ast.AST) -> Iterator[str]:
@@ -38,8 +42,8 @@ def classes(path: Path) -> set[str]:
     return {node.name for node in nodes if isinstance(node, ast.ClassDef)}
 
 
-def test_no_name_says_nothing() -> None:
-    empty = {str(path): ANYTHING & set(names(tree)) for path, tree in FILES.items()}
+def test_no_name_says_nothing(trees: dict[Path, ast.Module]) -> None:
+    empty = {str(path): ANYTHING & set(names(tree)) for path, tree in trees.items()}
     assert {name: words for name, words in empty.items() if words} == {}
 
 
@@ -70,14 +74,14 @@ def test_no_two_files_have_a_class_of_the_same_name(folders: tuple[str, ...]) ->
     assert twins == {}
 
 
-def test_no_decision_names_a_kind_of_workload() -> None:
+def test_no_decision_names_a_kind_of_workload(trees: dict[Path, ast.Module]) -> None:
     """What a kind does is in its rule, and what its struct is in ``wire``."""
     kinds = {kind for _, kind in shipped_rules()}
     parts = [ROOT / "claimctl" / part for part in ("reservation", "controller")]
-    trees = {path: tree for path, tree in FILES.items() if set(parts) & set(path.parents)}
+    of = {path: tree for path, tree in trees.items() if set(parts) & set(path.parents)}
     named = {
         path.name: {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & kinds
-        for path, tree in trees.items()
+        for path, tree in of.items()
     }
     asked = {
         path.name: {
@@ -88,8 +92,8 @@ def test_no_decision_names_a_kind_of_workload() -> None:
             if isinstance(part, ast.Name)
         }
         & kinds
-        for path, tree in trees.items()
+        for path, tree in of.items()
     }
-    assert len(trees) > 40
+    assert len(of) > 40
     assert {name: words for name, words in named.items() if words} == {}
     assert {name: words for name, words in asked.items() if words} == {}

@@ -39,10 +39,6 @@ def test_another_build_gives_the_same_bytes(tmp_path: Path) -> None:
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_another_build_for_a_release_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
-    assert build_release_wheel(tmp_path).read_bytes() == wheel.read_bytes()
-
-
 def test_only_a_release_carries_what_is_made_for_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(build_wheel(ROOT, tmp_path)) as archive:
         assert [name for name in archive.namelist() if "/sboms/" in name or ".data/" in name] == []

@@ -86,7 +86,7 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     server = Server.started()
-    server.claim()
+    server.claim("slice", server.deployment())
     server.reservation("one")
     wanted = ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
@@ -103,6 +103,48 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
         "the request to release claim ml/slice would be withdrawn (dry run)",
         "the request to release claim ml/slice is withdrawn",
     ]
+
+
+async def test_a_claim_that_is_released_anyway_gets_no_request_that_lies_in_wait(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("a")
+    server.reservation("one", status=server.held_status(reference) | {"observedGeneration": 1})
+    held = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "one", held)
+    server.admin.delete("claimreservations", NAMESPACE, "one")
+    seen = {"status": {"observedGeneration": 2, "consumers": 1}}
+    server.admin.patch("claimreservations", NAMESPACE, "one", seen, "status")
+    session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE)
+    assert await release_work.release(session, wanted) == 0
+    assert marks(server) == {}
+    text = capsys.readouterr().out
+    assert text.startswith(
+        "claim ml/slice is being released already (Withdrawn): nothing to ask for\n"
+    )
+    assert text.endswith("the release goes on (Withdrawn)\n")
+
+
+async def test_who_withdraws_a_request_learns_that_the_release_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server.started()
+    idle(server)
+    ended = {"spec": {"retentionPolicy": "WhileRunning", "idleTimeoutSeconds": 0}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", ended)
+    since = {"status": {"idleSince": "2026-01-01T00:00:00Z"}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", since, "status")
+    await release_work.ask(server.client, await explained(server))
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
+    assert await release_work.withdraw(server.client, await explained(server), wanted) == 0
+    assert capsys.readouterr().out == (
+        "the request to release claim ml/slice is withdrawn; the claim is released all the same "
+        "(Idle)\n"
+    )
 
 
 async def test_who_stops_waiting_learns_how_to_withdraw_the_request(

@@ -127,6 +127,34 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
     assert finding.verdict == "problem"
 
 
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [("ForceDeletedPods", "waits"), ("Releasing", "waits"), ("Held", "problem")],
+)
+async def test_a_workload_that_is_gone_waits_for_the_release_that_takes_its_entry_out(
+    reason: str, verdict: str
+) -> None:
+    made = Server.started()
+    reference = made.deployment()
+    made.claim("slice", reference)
+    said = {
+        "type": "Released",
+        "status": "False",
+        "reason": reason,
+        "message": "pod a was force-deleted",
+        "lastTransitionTime": "2026-03-01T12:00:00Z",
+    }
+    made.reservation(status={**made.held_status(reference), "conditions": [said]})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = ObservedCluster("hold", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", verdict)
+    (used,) = findings(replace(seen, in_use=frozenset({claims[0].metadata.uid})))
+    assert used.verdict == "waits", "its last pods end"
+
+
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:
     rights = tuple(f"get things{number}" for number in range(29))
     (finding,) = findings(ObservedCluster("hold", missing_rights=rights))

@@ -51,6 +51,7 @@ async def test_who_may_look_into_one_namespace_only_gets_that_one(
     )
     await run(session, "auto", NAMESPACE, Output.TABLE)
     assert "claims, none is an orphan" in capsys.readouterr().out
+    assert await place_of(session, "") == "", "all namespaces were asked for"
 
 
 def test_a_narrow_terminal_still_names_each_object(

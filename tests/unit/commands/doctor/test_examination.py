@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +33,7 @@ EVERYTHING = {
     },
     "resourceclaims": {
         *(
-            "dialect",
+            "reservation-mode",
             "orphans",
             "listed-ahead",
             "near-limit",
@@ -203,3 +205,50 @@ async def test_a_misspelled_annotation_is_named_with_the_one_that_is_meant() -> 
     assert ("annotations", "deployment/train") in problems(found)
     text = "claimctl knows no annotation claimctl.io/reserv; did you mean claimctl.io/reserve?"
     assert the(found, "annotations").message == text
+
+
+@pytest.mark.parametrize(
+    ("after", "found"), [(2.0, []), (60.0, [("dangling-references", "slice")])]
+)
+async def test_an_entry_that_is_about_to_leave_is_no_problem(
+    after: float, found: list[tuple[str, str]]
+) -> None:
+    made = Server.started()
+    elected(made)
+    made.claim("slice", made.deployment())
+    made.reservation(status={"observedGeneration": 1})
+    running = made.pod("a")
+    made.write_list(running, {"resource": "pods", "name": "gone", "uid": "u-1"})
+    asyncio.get_running_loop().call_later(after, made.write_list, running)
+    assert problems(await diagnosed(made)) == found
+
+
+async def test_a_release_that_begins_meanwhile_is_no_problem() -> None:
+    made = Server.started()
+    elected(made)
+    reference = made.deployment()
+    made.claim("slice", reference)
+    status = {**made.held_status(reference), "observedGeneration": 1}
+    made.reservation(status=status)
+    made.admin.delete("deployments", NAMESPACE, "train")
+    said = {"type": "Released", "status": "False", "reason": "Settling", "message": "it settles"}
+    change = {"status": {"conditions": [{**said, "lastTransitionTime": "2026-03-01T11:00:00Z"}]}}
+
+    def begin() -> None:
+        made.admin.patch("claimreservations", NAMESPACE, "train", change, "status")
+
+    asyncio.get_running_loop().call_later(2.0, begin)
+    found = await diagnosed(made)
+    assert problems(found) == []
+    assert the(found, "dangling-references").verdict == "waits"
+
+
+async def test_claims_are_listed_once() -> None:
+    made, lists = Server.started(), Counter[str]()
+
+    def count(point: FaultPoint) -> None:
+        lists[point.plural] += point.verb == "list"
+
+    made.handler.fault = count
+    await diagnosed(made)
+    assert lists["resourceclaims"] == 1

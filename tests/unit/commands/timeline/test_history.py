@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from claimctl.commands.timeline.history import Chronicle, ObjectChange
+import pytest
+
+from claimctl.commands.timeline.history import (
+    Chronicle,
+    ObjectChange,
+    condition_line,
+    release_line,
+)
 from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, TimelineSpan
 from tests.support.builders import after, claim, pending, reservation
 from tests.unit.commands.timeline.stories import HELD, HOLDS, UNALLOCATED, done, life, timeline
@@ -24,8 +31,12 @@ def test_the_marks_say_who_did_what_once_each() -> None:
     assert told == [
         (after(0), "Created", "created by user"),
         (after(2), "Allocated", "node-0/gpu-0 allocated by kube-scheduler"),
-        (after(5), "Reserved", "Reserved is True: held for deployments.apps/train"),
-        (after(59), "ReleaseFenced", "release (WorkloadEnded): Fenced"),
+        (after(5), "Reserved", "held for deployments.apps/train"),
+        (
+            after(59),
+            "ReleaseFenced",
+            "the release has closed the claim to new pods (WorkloadEnded)",
+        ),
         (after(60), "Deallocated", "node-0/gpu-0 freed by claimctl"),
     ]
 
@@ -86,3 +97,28 @@ def test_another_device_is_another_span() -> None:
         (after(0), after(5)),
         (after(6), None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "line"),
+    [
+        (
+            ("Released", "False", "to be released (Idle): pod a uses it"),
+            "to be released (Idle): pod a uses it",
+        ),
+        (
+            ("Released", "True", "released: the workload has ended"),
+            "released: the workload has ended",
+        ),
+        (("Reserved", "False", "all places are taken"), "not held: all places are taken"),
+        (("Reserved", "False", "not held: frozen"), "not held: frozen"),
+        (("Consistent", "False", ""), "Consistent is False"),
+    ],
+)
+def test_a_condition_is_a_plain_sentence(condition: tuple[str, str, str], line: str) -> None:
+    assert condition_line(*condition) == line
+
+
+def test_the_steps_of_a_release_are_plain_sentences() -> None:
+    assert release_line("Intent", "Idle") == "the release begins (Idle)"
+    assert release_line("New", "Idle") == "the release is at New (Idle)"

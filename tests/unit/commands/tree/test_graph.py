@@ -152,12 +152,31 @@ def test_a_node_and_a_claim_say_what_is_wrong_with_them(spec: Any, state: str) -
     shown = document(found, "ml")
     if state:
         assert "(Held, held by deployments/train: NodeCordoned)" in drawing.lines(found)[1]
-        assert list(drawing.problem_lines(shown.problems)) == [
+        assert list(drawing.problem_lines(shown.problems, "ml")) == [
             "What is wrong:",
             "  claim slice: node node-0: it is cordoned (NodeCordoned)",
-            "  What to do: claimctl explain slice",
+            "  What to do: claimctl explain slice -n ml",
         ]
         around_nothing = around(found, ["Pod/nosuch"])
         assert document(around_nothing, "ml").problems == ()
     else:
-        assert (shown.problems, list(drawing.problem_lines(()))) == ((), [])
+        assert (shown.problems, list(drawing.problem_lines((), "ml"))) == ((), [])
+
+
+def test_of_all_namespaces_each_name_has_its_own_and_nodes_are_shared() -> None:
+    claims, pods, found = [], [], []
+    for place in ("a", "b"):
+        pod = owned("p0")
+        pods.append(replace(pod, metadata=replace(pod.metadata, namespace=place, uid=place)))
+        made = claim(pod_ref("p0"), deployment_ref())
+        claims.append(replace(made, metadata=replace(made.metadata, namespace=place)))
+    wrong = (Matter(MatterKind.NODE_CORDONED, "node node-0", "it is cordoned"),)
+    found = [dataclasses.replace(view, matters=wrong) for view in views(claims, pods, ())]
+    every = build(found, pods, {"a": CHAIN, "b": CHAIN}, everywhere=True)
+    assert [key for key in every.vertices if not key.startswith("ResourceClaim")] == [
+        *("Pod/a/p0", "Deployment/a/train", "Pod/b/p0", "Deployment/b/train"),
+        *("Device/node-0/gpu-0", "Node/node-0"),
+    ]
+    assert [root.key for root in every.roots()] == ["Deployment/a/train", "Deployment/b/train"]
+    steps = list(drawing.problem_lines(document(every, "").problems, ""))
+    assert steps[-1] == "  What to do: claimctl explain slice -n b"

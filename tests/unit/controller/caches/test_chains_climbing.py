@@ -12,7 +12,8 @@ from claimctl.controller.caches.chains import Chains, Climber, OwnerKey, PodKey
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.wire.meta import OwnerReference
-from tests.e2e.kinds import DEFINITIONS, GANGS, definition
+from tests.e2e.harness import DEFINITIONS
+from tests.e2e.kinds import GANGS, definition
 from tests.support.claim_server import Server
 
 KEY = WorkloadKey("acme.example", "Gang", "ml", "inner")

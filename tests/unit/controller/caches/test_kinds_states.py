@@ -8,7 +8,8 @@ from claimctl.controller.caches.kinds import rules_by_kind, state_of
 from claimctl.kube.discovery import Discovery
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindSpec
-from tests.e2e.kinds import DEFINITIONS, GANGS, definition
+from tests.e2e.harness import DEFINITIONS
+from tests.e2e.kinds import GANGS, definition
 from tests.support.claim_server import Server
 
 GANG = ("acme.example", "Gang")

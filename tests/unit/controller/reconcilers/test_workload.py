@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,38 @@ from claimctl.controller.reconcilers.workload import (
     NEXT_TURN,
     WorkloadReconciler,
 )
-from claimctl.controller.workers import SOON
+from claimctl.controller.workers import SOON, After
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.resources import EVENTS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.counting_server import CountingServer
 from tests.support.recording import Recording
 from tests.unit.controller.cluster import filled, furnish, groups_server
+
+KEY = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+
+
+def ask(made: CountingServer, annotation: str, claims: list[dict[str, str]] | None = None) -> None:
+    """Annotates the workload, and gives its pod template claims."""
+    change: dict[str, Any] = {"metadata": {"annotations": {"claimctl.io/reserve": annotation}}}
+    if claims is not None:
+        change["spec"] = {"template": {"spec": {"resourceClaims": claims}}}
+    made.admin.patch("deployments", NAMESPACE, "train", change)
+
+
+def reconciler_of(made: CountingServer, caches: Caches) -> tuple[WorkloadReconciler, EventRecorder]:
+    clock = LoopClock(NOW)
+    events = EventRecorder(made.client, clock, "test", "test")
+    climber = Climber(made.client, Chains(caches))
+    return WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber), events
+
+
+async def reconcile(reconciler: WorkloadReconciler) -> After:
+    with Recording().span("reconcile") as span:
+        return await reconciler.reconcile(KEY, span)
 
 
 @pytest.mark.parametrize(
@@ -53,20 +77,12 @@ async def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
             "spec": {"resourceClaimName": "other", "workloadRef": ref},
         }
         made.create("claimreservations", body)
-    wanted = {"metadata": {"annotations": {"claimctl.io/reserve": f"{CLAIM},more"}}}
-    made.admin.patch("deployments", NAMESPACE, "train", wanted)
     spec = made.admin.get("deployments", NAMESPACE, "train")["spec"]["template"]["spec"]
     more = [*spec["resourceClaims"], {"name": "more", "resourceClaimName": "more"}]
-    change = {"spec": {"template": {"spec": {"resourceClaims": more}}}}
-    made.admin.patch("deployments", NAMESPACE, "train", change)
+    ask(made, f"{CLAIM},more", more)
     spoilt.spoil(plural, name, *path)
-    caches, clock = await filled(made), LoopClock(NOW)
-    events = EventRecorder(made.client, clock, "test", "test")
-    climber = Climber(made.client, Chains(caches))
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
-    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
-    with Recording().span("reconcile") as span:
-        await reconciler.reconcile(key, span)
+    reconciler, _ = reconciler_of(made, await filled(made))
+    await reconcile(reconciler)
     made_now = [each for each in made.requests if each.startswith("POST")]
     assert len(made_now) == writes, made.requests
 
@@ -74,10 +90,9 @@ async def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
 async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() -> None:
     made, spoilt = groups_server()
     furnish(made)
-    wanted = {"metadata": {"annotations": {"claimctl.io/reserve": CLAIM}}}
-    made.admin.patch("deployments", NAMESPACE, "train", wanted)
+    ask(made, CLAIM)
     made.admin.delete("claimreservations", NAMESPACE, "train-slice")
-    caches, clock = Caches(made.client, LoopClock(NOW), Random(0)), LoopClock(NOW)
+    caches = Caches(made.client, LoopClock(NOW), Random(0))
     tasks = [asyncio.create_task(each.run()) for each in caches.informers()]
     for each in caches.informers():
         await each.wait_synced()
@@ -86,11 +101,8 @@ async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() ->
     made.admin.patch("deployments", NAMESPACE, "train", {"metadata": {"labels": {"x": "y"}}})
     await asyncio.sleep(1)
     made.requests.clear()
-    events = EventRecorder(made.client, clock, "test", "test")
-    climber = Climber(made.client, Chains(caches))
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
-    with Recording().span("reconcile") as span:
-        await reconciler.reconcile(WorkloadKey("apps", "Deployment", NAMESPACE, "train"), span)
+    reconciler, _ = reconciler_of(made, caches)
+    await reconcile(reconciler)
     assert made.requests == []
     for task in tasks:
         task.cancel()
@@ -100,20 +112,10 @@ async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() ->
 async def test_an_annotation_that_matches_nothing_is_told_by_an_event() -> None:
     made, _ = groups_server()
     furnish(made)
-    own = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
-    change = {
-        "metadata": {"annotations": {"claimctl.io/reserve": "*"}},
-        "spec": {"template": {"spec": {"resourceClaims": own}}},
-    }
-    made.admin.patch("deployments", NAMESPACE, "train", change)
-    caches, clock = await filled(made), LoopClock(NOW)
-    events = EventRecorder(made.client, clock, "test", "test")
-    climber = Climber(made.client, Chains(caches))
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
-    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    ask(made, "*", [{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    reconciler, events = reconciler_of(made, await filled(made))
     task = asyncio.create_task(events.run())
-    with Recording().span("reconcile") as span:
-        await reconciler.reconcile(key, span)
+    await reconcile(reconciler)
     await asyncio.sleep(5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -127,21 +129,12 @@ async def test_a_turn_of_a_workload_has_few_writes() -> None:
     made, _ = groups_server()
     furnish(made)
     names = [f"c-{number}" for number in range(MOST_WRITES * 2 + 5)]
-    claims = [{"name": name, "resourceClaimName": name} for name in names]
-    change = {
-        "metadata": {"annotations": {"claimctl.io/reserve": "*"}},
-        "spec": {"template": {"spec": {"resourceClaims": claims}}},
-    }
-    made.admin.patch("deployments", NAMESPACE, "train", change)
-    caches, clock = await filled(made), LoopClock(NOW)
-    events = EventRecorder(made.client, clock, "test", "test")
-    climber = Climber(made.client, Chains(caches))
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
-    key, turns = WorkloadKey("apps", "Deployment", NAMESPACE, "train"), []
+    ask(made, "*", [{"name": name, "resourceClaimName": name} for name in names])
+    reconciler, _ = reconciler_of(made, await filled(made))
+    turns = []
     for _ in range(3):
         made.requests.clear()
-        with Recording().span("reconcile") as span:
-            outcome = await reconciler.reconcile(key, span)
+        outcome = await reconcile(reconciler)
         turns.append((len([each for each in made.requests if each.startswith("POST")]), outcome))
     # the cache shows none of them, and none is made twice
     assert turns == [(MOST_WRITES, NEXT_TURN), (MOST_WRITES, NEXT_TURN), (5, SOON)]

@@ -171,17 +171,6 @@ def test_a_hold_stays_beside_another_reference_as_long_as_a_pod_or_a_ghost_count
     assert lists(on.settle(seconds=3600)) == []
 
 
-def test_the_hold_steps_aside_for_a_waiting_pod_when_the_list_is_full() -> None:
-    pods = [running(f"p{i}") for i in range(255)]
-    refs = [pod_ref(f"p{i}") for i in range(255)]
-    on = stage(claim(*refs, WORKLOAD), ACTIVE)
-    on.put(*pods, pending("waiting"))
-    assert lists(on.settle(seconds=60)) == [(tuple(refs), False)]
-    assert condition(on, "Reserved") == ("False", "HoldYielded")
-    on.remove("waiting")
-    assert lists(on.settle(seconds=60)) == [((*refs, WORKLOAD), False)]
-
-
 def test_a_list_that_somebody_else_keeps_changing_back_is_reported_and_left() -> None:
     on = stage(claim(pod_ref("a")), ACTIVE)
     on.put(running("a"))

@@ -62,13 +62,6 @@ def test_an_idle_hold_is_released_in_one_write_after_its_timeout() -> None:
     assert on.settle(seconds=600) == []
 
 
-@pytest.mark.parametrize("policy", ["Persistent", "Manual"])
-def test_other_policies_hold_through_idle(policy: str) -> None:
-    reserved = reservation(status=held_status(), retention_policy=policy)
-    on = stage(claim(WORKLOAD), IDLE, reserved=reserved)
-    assert on.settle(seconds=100_000) == []
-
-
 def test_manual_holds_even_after_the_end_until_it_is_asked_to_release() -> None:
     reserved = reservation(status=held_status(), retention_policy="Manual")
     on = stage(claim(WORKLOAD), GONE, reserved=reserved)
@@ -109,14 +102,6 @@ def test_a_withdrawn_native_hold_waits_for_its_consumers() -> None:
     on.remove("a")
     assert lists(on.settle(seconds=6)) == [((), False), ((), True)]
     assert on.reservations == {}
-
-
-def test_a_withdrawn_hold_without_consumers_is_a_release() -> None:
-    reserved = reservation(status=held_status(), deleting=True)
-    on = stage(claim(WORKLOAD), ACTIVE, reserved=reserved)
-    writes = on.settle(seconds=1)
-    assert [type(w) for w in writes] == [WriteList, RemoveClaimFinalizer, SetFinalizer]
-    assert lists(writes) == [((), True)]
 
 
 def test_a_replica_set_that_lives_on_keeps_the_hold_of_its_deleted_deployment() -> None:

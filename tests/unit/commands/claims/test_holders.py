@@ -1,14 +1,18 @@
-"""A held claim whose workload may not create pods: its devices lie idle, and explain says why."""
+"""The workloads that hold a claim: each is read once, and explain says why one creates no pods."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from kube_in_process.storage.requests import FaultPoint
 
 from claimctl.commands.claims.advice import advice, workload_advice
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_advice import WELL
 from claimctl.commands.claims.pod_explanation import explain_workload
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.explained import claim_lines, workload_lines
@@ -67,3 +71,30 @@ async def test_a_failure_that_is_over_or_wants_no_pod_is_no_news(
     told = await explained(server)
     assert told.uncreated == {}
     assert WELL in advice(told)
+
+
+async def test_conditions_that_cannot_be_read_are_no_news() -> None:
+    server = Server.started()
+    held(server)
+    server.spoil("deployments", "train", "status", "conditions")
+    told = await explained(server)
+    assert told.uncreated == {}
+    assert told.assessment.retentions[0].held.workload.phase is WorkloadPhase.ACTIVE
+
+
+async def test_a_deployment_is_read_once() -> None:
+    server, reads = Server.started(), Counter[str]()
+    held(server)
+    server.pod("train-a")
+    uid = server.admin.get("deployments", NAMESPACE, "train")["metadata"]["uid"]
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "uid": uid}
+    owners = {"metadata": {"ownerReferences": [{**owner, "controller": True}]}}
+    server.admin.patch("pods", NAMESPACE, "train-a", owners)
+
+    def count(point: FaultPoint) -> None:
+        reads[point.plural] += point.verb == "get"
+
+    server.handler.fault = count
+    told = await explained(server)
+    assert told.assessment.retentions[0].held.workload.uid == uid
+    assert reads["deployments"] == 1

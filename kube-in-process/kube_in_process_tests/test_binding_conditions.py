@@ -11,24 +11,23 @@ from typing import Any
 import pytest
 from kube_in_process.components.scheduler.readiness import BINDING_SECONDS
 from kube_in_process.storage.requests import Fault, FaultPoint
-from kube_in_process_tests.worlds import HOLD, WORKLOAD, Object, World, world
 
-from claimctl_demo.documents import DocumentClient
-from tests.support.drivers import FAILED, READY, SLOW, Drivers
+from .fabric import FAILED, READY, SLOW, Fabric
+from .worlds import HOLD, WORKLOAD, Object, World, world
 
 TWO_NODES = replace(HOLD, nodes=2, devices_per_node=1)
-pytestmark = pytest.mark.cluster(TWO_NODES)
+pytestmark = pytest.mark.kube_cluster(TWO_NODES)
 NODE_0 = {"nodeSelectorTerms": [{"matchFields": [
     {"key": "metadata.name", "operator": "In", "values": ["node-0"]}]}]}  # fmt: skip
 ON_1 = {"kubernetes.io/hostname": "node-1"}
 PENDING = "BindingConditionsPending"
 
 
-async def fabric(world: World, node: str = "node-0", *devices: str) -> Drivers:
+def fabric(world: World, node: str = "node-0", *devices: str) -> Fabric:
     """A driver with one slow device, or several, and the claim ``slow`` for one of them."""
-    drivers = Drivers(DocumentClient(world.cluster.transport(), "driver"))
-    await drivers.make_class()
-    await drivers.publish("pool", node, *(devices or ("a",)))
+    drivers = Fabric(world)
+    drivers.make_class()
+    drivers.publish("pool", node, *(devices or ("a",)))
     claim(world, "slow", drivers.name)
     return drivers
 
@@ -56,7 +55,7 @@ def nominated(world: World, pod: str) -> str:
 
 async def test_a_pod_is_bound_at_the_next_look_after_its_device_is_ready(world: World) -> None:
     """The claim is allocated and lists the pod meanwhile, and the pod names its node."""
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(12)
     allocation = world.get("resourceclaims", "slow")["status"]["allocation"]
@@ -68,10 +67,10 @@ async def test_a_pod_is_bound_at_the_next_look_after_its_device_is_ready(world: 
     assert world.listed("slow") == ["p"]
     assert (node(world, "p"), nominated(world, "p")) == ("", "node-0")
     assert world.events(PENDING) == ["waiting for binding conditions for device on node node-0"]
-    await drivers.report("slow", READY, "False")
+    drivers.report("slow", READY, "False")
     await world.passes(6)
     assert node(world, "p") == ""
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(5.1)
     assert (node(world, "p"), nominated(world, "p")) == ("node-0", "")
     assert world.phases() == ["Running"]
@@ -79,14 +78,14 @@ async def test_a_pod_is_bound_at_the_next_look_after_its_device_is_ready(world: 
 
 async def test_a_second_pod_of_the_claim_is_listed_and_waits_too(world: World) -> None:
     """A third one, after the report, is bound at once."""
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(3)
     world.pod("q", "slow")
     await world.passes(1)
     assert world.listed("slow") == ["p", "q"]
     assert nominated(world, "q") == "node-0"
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(5.1)
     world.pod("r", "slow")
     await world.passes(0.5)
@@ -94,7 +93,7 @@ async def test_a_second_pod_of_the_claim_is_listed_and_waits_too(world: World) -
 
 
 async def test_other_pods_are_scheduled_during_the_wait(world: World) -> None:
-    await fabric(world)
+    fabric(world)
     world.claim()
     world.pod("p", "slow")
     world.pod("other", "shared")
@@ -104,7 +103,7 @@ async def test_other_pods_are_scheduled_during_the_wait(world: World) -> None:
 
 async def test_an_older_condition_stays_until_the_pod_is_bound(world: World) -> None:
     """'Unschedulable' tells nothing of a pod that has a nominated node."""
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.cluster.cordon("node-0")
     world.pod("p", "slow")
     await world.passes(1)
@@ -112,19 +111,19 @@ async def test_an_older_condition_stays_until_the_pod_is_bound(world: World) -> 
     await world.passes(20)
     assert world.reason("p").startswith("Unschedulable: ")
     assert nominated(world, "p") == "node-0"
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(5.1)
     assert world.reason("p") == ""
 
 
 async def test_the_wait_accepts_any_allocation_and_any_list(world: World) -> None:
     """The pod's other claim is freed and allocated for a pod on another node; nobody lists it."""
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.claim("other")
     both(world, "p", "slow", "other", nodeSelector={"kubernetes.io/hostname": "node-0"})
     await world.passes(2)
     world.reserve(claim="other")
-    await drivers.report("slow")
+    drivers.report("slow")
     world.pod("q", "other", nodeSelector=ON_1)
     await world.passes(10)
     assert world.devices("other") == ["node-1/dev-0"]
@@ -132,19 +131,19 @@ async def test_the_wait_accepts_any_allocation_and_any_list(world: World) -> Non
 
 
 async def test_a_claim_without_allocation_is_waited_for(world: World) -> None:
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.claim("other")
     both(world, "p", "other", "slow")
     await world.passes(2)
     found = world.get("resourceclaims", "other")
     world.api.update("resourceclaims", {**found, "status": {}}, "status")
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(60)
     assert (node(world, "p"), nominated(world, "p")) == ("", "node-0")
 
 
 async def test_a_claim_that_is_gone_ends_the_wait(world: World) -> None:
-    await fabric(world)
+    fabric(world)
     world.claim("other")
     both(world, "p", "other", "slow")
     await world.passes(2)
@@ -162,11 +161,11 @@ async def test_a_claim_that_is_gone_ends_the_wait(world: World) -> None:
 
 async def test_a_failure_frees_the_claim_and_it_is_allocated_anew(world: World) -> None:
     """Unreserve removes the entry, PostFilter deallocates, and the report goes with that."""
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(2)
     first = world.get("resourceclaims", "slow")["status"]["allocation"]
-    await drivers.report("slow", FAILED)
+    drivers.report("slow", FAILED)
     await world.passes(3.2)
     told = 'device binding failed: claim=slow, reason=Driver, message="told"'
     assert world.reason("p").endswith(told)
@@ -182,19 +181,19 @@ async def test_a_failure_frees_the_claim_and_it_is_allocated_anew(world: World) 
 async def test_a_failure_of_a_claim_that_another_reference_holds_is_never_resolved(
     world: World,
 ) -> None:
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(2)
     listed = world.get("resourceclaims", "slow")["status"]["reservedFor"]
     world.reserve(*listed, WORKLOAD, claim="slow")
-    await drivers.report("slow", FAILED)
+    drivers.report("slow", FAILED)
     await world.passes(3600)
     assert world.listed("slow") == ["work"]
     assert "2 resourceclaim not available on the node. still not schedulable" in world.reason("p")
 
 
 async def test_after_ten_minutes_the_claim_is_given_up(world: World) -> None:
-    await fabric(world)
+    fabric(world)
     world.pod("p", "slow")
     await world.passes(BINDING_SECONDS - 1)
     assert nominated(world, "p") == "node-0"
@@ -208,7 +207,7 @@ async def test_after_ten_minutes_the_claim_is_given_up(world: World) -> None:
 
 async def test_a_later_pod_waits_only_until_the_allocation_is_too_old(world: World) -> None:
     """The timeout of a claim counts from its allocation."""
-    await fabric(world)
+    fabric(world)
     world.pod("p", "slow")
     await world.passes(BINDING_SECONDS - 7)
     world.pod("q", "slow")
@@ -219,14 +218,14 @@ async def test_a_later_pod_waits_only_until_the_allocation_is_too_old(world: Wor
 async def test_an_old_claim_that_is_not_ready_any_more_is_unavailable_at_once(
     world: World,
 ) -> None:
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(1)
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(BINDING_SECONDS)
     world.reserve(*world.get("resourceclaims", "slow")["status"]["reservedFor"], WORKLOAD,
                   claim="slow")  # fmt: skip
-    await drivers.report("slow", READY, "False")
+    drivers.report("slow", READY, "False")
     world.pod("q", "slow")
     await world.passes(1)
     assert world.reason("q").startswith("Unschedulable: 0/2 nodes are available: 2 resourceclaim")
@@ -234,7 +233,7 @@ async def test_an_old_claim_that_is_not_ready_any_more_is_unavailable_at_once(
 
 
 async def test_a_pod_that_is_deleted_during_the_wait_leaves_nothing(world: World) -> None:
-    await fabric(world)
+    fabric(world)
     world.pod("p", "slow")
     await world.passes(2)
     world.api.delete("pods", "default", "p")
@@ -245,11 +244,11 @@ async def test_a_pod_that_is_deleted_during_the_wait_leaves_nothing(world: World
 
 
 async def test_a_restarted_scheduler_waits_anew(world: World) -> None:
-    drivers = await fabric(world)
+    drivers = fabric(world)
     world.pod("p", "slow")
     await world.passes(2)
     world.cluster.pause("scheduler")
-    await drivers.report("slow")
+    drivers.report("slow")
     await world.passes(20)
     assert node(world, "p") == ""
     world.cluster.resume("scheduler")
@@ -259,15 +258,15 @@ async def test_a_restarted_scheduler_waits_anew(world: World) -> None:
 
 async def test_devices_of_slices_without_binding_conditions_come_first(world: World) -> None:
     """Only whole slices go last: within a slice, the order of the devices stays."""
-    drivers = await fabric(world, "node-0", "a")
-    await drivers.publish("quick", "node-0", "b", fields={})
+    drivers = fabric(world, "node-0", "a")
+    drivers.publish("quick", "node-0", "b", fields={})
     world.pod("p", "slow")
     await world.passes(1)
     assert world.devices("slow") == ["quick/b"]
     assert node(world, "p") == "node-0"
 
 
-@pytest.mark.cluster(replace(TWO_NODES, nodes=1))
+@pytest.mark.kube_cluster(replace(TWO_NODES, nodes=1))
 async def test_a_device_for_all_nodes_is_bound_to_the_chosen_one_if_it_asks_for_that(
     world: World,
 ) -> None:
@@ -301,7 +300,7 @@ async def test_before_1_36_the_fields_are_dropped_and_nothing_waits() -> None:
                 return None
 
             w.cluster.fault_components(look)
-            await fabric(w)
+            fabric(w)
             w.pod("p", "slow")
             await w.passes(1)
             assert node(w, "p") == "node-0"

@@ -1,0 +1,101 @@
+"""Entries of a claim's list whose objects are gone: who wants them, and which leave. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from claimctl.commands.claims.claim_view import release_reported
+from claimctl.reservation.facts.reasons import RetentionPolicy
+from claimctl.reservation.facts.references import describe, is_tombstone
+from claimctl.text import listed
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import ClaimReservation
+
+
+class ListedObjects(Protocol):
+    """What was seen of a cluster."""
+
+    @property
+    def uids(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """UIDs of all objects of the resources that were listed, by API group and plural name."""
+
+    @property
+    def reservations(self) -> Collection[ClaimReservation]: ...
+
+    @property
+    def in_use(self) -> frozenset[str]:
+        """UIDs of the claims that a bound pod uses."""
+
+
+class Dangling(NamedTuple):
+    """The entries of a list whose objects are gone."""
+
+    kept: tuple[Reference, ...]
+    """A ClaimReservation keeps them by its policy."""
+    leaving: tuple[Reference, ...]
+    """The controller takes them out in its usual course."""
+    left: tuple[Reference, ...]
+    """Nobody is known to take them out."""
+
+
+def dangling(claim: ResourceClaim, seen: ListedObjects) -> Dangling:
+    """Sort the entries whose objects are known to be gone."""
+    kept, leaving, left = list[Reference](), list[Reference](), list[Reference]()
+    for entry in claim.status.reserved_for:
+        if not _is_gone(entry, seen):
+            continue
+        if _is_kept(entry, claim, seen):
+            kept.append(entry)
+        elif _leaves(entry, claim, seen):
+            leaving.append(entry)
+        else:
+            left.append(entry)
+    return Dangling(tuple(kept), tuple(leaving), tuple(left))
+
+
+def in_words(entries: Iterable[Reference]) -> str:
+    """The entries in words."""
+    return listed(map(describe, entries))
+
+
+def _is_kept(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
+    """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
+    return any(
+        made.spec.retention_policy == RetentionPolicy.MANUAL and not made.metadata.deleting
+        for made in _recorders(entry, claim, seen)
+    )
+
+
+def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
+    """Whether the controller takes the entry out in its usual course: in a release, which may wait
+    for minutes, or, if it is the hold of a workload that is gone, when its last pods have ended."""
+    if any(release_reported(made, claim) is not None for made in seen.reservations):
+        return True
+    return claim.metadata.uid in seen.in_use and any(_recorders(entry, claim, seen))
+
+
+def _recorders(
+    entry: Reference, claim: ResourceClaim, seen: ListedObjects
+) -> Iterator[ClaimReservation]:
+    """The ClaimReservations whose hold the entry is."""
+    for made in seen.reservations:
+        recorded = made.status.reserved_for
+        if made.status.claim_uid == claim.metadata.uid and recorded is not None:
+            yield from [made] * (recorded.uid == entry.uid)
+
+
+def _is_gone(reference: Reference, seen: ListedObjects) -> bool:
+    """Whether the object is known to be gone. This is unknown if the resource was not listed, or if
+    an object of the LIST has no readable UID."""
+    pod = is_tombstone(reference)
+    resource = ("", "pods") if pod else (reference.api_group, reference.resource)
+    known = seen.uids.get(resource)
+    return known is not None and "" not in known and reference.uid not in known
+
+
+def still_listed(before: ResourceClaim, now: ResourceClaim | None) -> tuple[Reference, ...]:
+    """The entries that the list had before and has now."""
+    if now is None or now.metadata.uid != before.metadata.uid:
+        return ()
+    return tuple(entry for entry in before.status.reserved_for if entry in now.status.reserved_for)
