@@ -61,7 +61,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, StatefulSet, Workload, ordinal_wish, template_of
+from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of, wants_the_same
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -385,12 +385,7 @@ class Triggers:
         old, new = change.old, change.new
         if old is None or new is None or not asked_entries(template_of(new)):
             return []
-        if (
-            isinstance(old, StatefulSet)
-            and isinstance(new, StatefulSet)
-            and old.spec.wanted_ordinals == new.spec.wanted_ordinals
-        ):
-            # its status, which changes with each pod, says nothing about ordinals
+        if wants_the_same(old, new):
             return []
         return [
             reserved_key(reservation)
