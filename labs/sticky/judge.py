@@ -90,6 +90,22 @@ class StickyJudge:
         recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
         return gone.when_deleted == "Retain" and any(not wish.is_over(place) for wish in recent)
 
+    def held_in_vain(self, namespace: str) -> list[str]:
+        """The claims with devices that no pod names, and whose workload wants none for them."""
+        return [
+            name
+            for name, claim in self.claims.items()
+            if claim.devices
+            and (place := StickyPlace.of(name)) is not None
+            and not self._is_wanted(place)
+            and not self.world.users_of((namespace, name))
+        ]
+
+    def _is_wanted(self, place: StickyPlace) -> bool:
+        known = self.wishes.get((place.word, place.owner))
+        wish = known.last if known is not None and known.listed else None
+        return wish is not None and wish.wants(place) and not wish.is_over(place)
+
     # -- what happens
 
     def _notice(self, revision: Revision, _: World) -> None:
@@ -137,18 +153,17 @@ class StickyJudge:
             self._broken[name] = at
 
     def _notice_pod(self, revision: Revision) -> None:
-        pod = as_pod(revision)
+        pod, before = as_pod(revision), revision.previous_object()
         if pod is None:
-            before = revision.previous_object() or revision.object()
-            for entry in before["spec"].get("resourceClaims") or ():
-                if not before["spec"].get("nodeName"):
+            spec = revision.object()["spec"]
+            for entry in spec.get("resourceClaims") or ():
+                if not spec.get("nodeName"):
                     self._waited[entry.get("resourceClaimName", "")] = revision.at
             return
         if revision.type == "ADDED":
             self._made[pod.metadata.uid] = revision.at
             self._judge_names(pod)
             return
-        before = revision.previous_object()
         bound = before is not None and not before["spec"].get("nodeName") and pod.spec.node_name
         for entry in pod.spec.resource_claims if bound else ():
             if StickyPlace.of(name := entry.resource_claim_name or "") is not None:

@@ -46,7 +46,9 @@ FALTERING = 40.0
 """Seconds for which a claim may be without a hold where controllers wait for a Lease, or where
 their requests fail."""
 NOTICED = 5.0
-"""Seconds until a controller has written changed settings into its ClaimReservations."""
+"""Seconds until a controller has written changed settings into its ClaimReservations. Afterwards it
+is longer than the idle timeout of all."""
+STATEFULSETS = "statefulset-controller"
 FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
 
 
@@ -118,9 +120,11 @@ def _dying(rng: Random) -> FaultPlan:
 async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -> None:
     """Let all pods run, then let everything go; nothing may stay that nobody asked to keep."""
     await come_true(testbed, verdict, users.help)
-    await _all_come_back(testbed, verdict)
     _give_back(testbed)
     await testbed.sleep(NOTICED)
+    await _all_come_back(testbed, verdict)
+    if not await testbed.until(lambda: not _held_in_vain(testbed), PATIENCE, step=20.0):
+        verdict.leaks += [f"{name} is held for nobody" for name in _held_in_vain(testbed)]
     await clear_away(testbed, verdict)
     _look_for_rests(testbed, verdict)
     await remove_reservations(testbed, verdict)
@@ -130,11 +134,14 @@ async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -
 
 
 async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
-    """Delete all pods once. The judge sees whether each comes back to its device."""
+    """Delete all pods once, and let new ones come only after an idle timeout, since their ordinals
+    are not idle. The judge sees whether each comes back to its device."""
+    testbed.cluster.pause(STATEFULSETS)
     for pod in testbed.objects("pods"):
         if pod["status"].get("phase") == "Running":
             testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     await testbed.sleep(NOTICED)
+    testbed.cluster.resume(STATEFULSETS)
     if not await testbed.until(lambda: not missing_pods(testbed), PATIENCE, step=2.0):
         verdict.stuck += missing_pods(testbed)
 
@@ -170,6 +177,10 @@ def _look_for_rests(testbed: Testbed, verdict: RunVerdict) -> None:
         place = StickyPlace.of(name)
         if place is None or not judge.may_stay(place):
             verdict.leaks.append(f"{name} is left, and no pod will name it")
+
+
+def _held_in_vain(testbed: Testbed) -> list[str]:
+    return _judged(testbed).held_in_vain(NAMESPACE)
 
 
 def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from kube_in_process.real.flags import Parser, number
 
-from labs import frame
 from labs.torture.planting import Mutant, plant
 
 FOUND, MISSED = 0, 1
@@ -34,6 +33,13 @@ MUTANTS = (
         "ordinal_wish",
         "ordinal not in workload.spec.wanted_ordinals",
         "ordinal + 1 not in workload.spec.wanted_ordinals",
+    ),
+    Mutant(
+        "count an ordinal too many",
+        "claimctl.wire.workloads",
+        "ordinal_wish",
+        "ordinal not in workload.spec.wanted_ordinals",
+        "ordinal - 1 not in workload.spec.wanted_ordinals",
     ),
     Mutant(
         "delete whatever is scaled away",
@@ -101,6 +107,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _hunt(seeds: int) -> str:
     """The first finding; '' if there was none."""
+    from labs import frame
     from labs.sticky.lab import play
     from labs.sticky.users import StickySize
 
