@@ -24,7 +24,7 @@ from claimctl.wire.reservations import (
     StickyClaim,
     WorkloadRef,
 )
-from claimctl.wire.workloads import Deployment, Workload
+from claimctl.wire.workloads import Deployment, StatefulSet, Workload
 from tests.support.builders import NAMESPACE, NOW
 from tests.support.sticky_cases import (
     NAME,
@@ -111,7 +111,8 @@ def test_a_claim_that_is_needed_no_more_goes_with_the_workload() -> None:
     assert made is not None
     assert made.metadata.owner_references == ()
     kept = annotated(when_deleted="Retain")
-    other = replace(kept, spec=replace(kept.spec, template=template("*", ("gpu", "other"))))  # type: ignore[union-attr]
+    assert isinstance(kept, StatefulSet)
+    other = replace(kept, spec=replace(kept.spec, template=template("*", ("gpu", "other"))))
     goes = with_present_settings(made, other)
     assert goes.spec.sticky == StickyClaim(ordinal=2, when_deleted=DELETE)
     assert len(goes.metadata.owner_references) == 1
