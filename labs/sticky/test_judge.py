@@ -150,6 +150,15 @@ def test_what_was_over_before_the_workload_went_stays_over() -> None:
     assert story.claim(400, "", actor=CLAIMCTL).judge.violations == []
 
 
+def test_a_setting_that_changed_too_late_explains_a_loss() -> None:
+    story = held().workload(60, 2, when_deleted="Retain", retention_policy="Persistent")
+    story.tell(61, "apps", "statefulsets", "train").claim(400, "", actor=CLAIMCTL)
+    assert story.judge.violations == []
+    story = held().workload(60, 2, when_deleted="Retain", retention_policy="Persistent")
+    story.tell(200, "apps", "statefulsets", "train").claim(400, "", actor=CLAIMCTL)
+    assert len(story.judge.violations) == 1
+
+
 def test_a_claim_is_not_deleted_under_a_pod() -> None:
     story = held().workload(100, 2, template="other")
     story.tell(101, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)

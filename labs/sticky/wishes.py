@@ -104,6 +104,8 @@ class Wishes:
             if until < since:
                 break
             over = wish.is_over(place)
+            if not wish.exists and self._went_with_claims(wish.at, slack):
+                over = "gone"
             if over and (until >= at - slack or over == "gone"):
                 return over
             idle = self._idle(place, until)
@@ -114,6 +116,20 @@ class Wishes:
                 until = wish.at
             # what nobody needed before the workload went, nobody needs after it
         return ""
+
+    def _went_with_claims(self, at: float, slack: float) -> bool:
+        """Whether the settings asked to delete the claims with the workload, that went at a time,
+        or did so shortly before: nobody may have noticed the change."""
+        until = at
+        for wish in reversed(self.listed):
+            if wish.at > at:
+                continue
+            if until < at - slack:
+                break
+            if wish.when_deleted == "Delete":
+                return True
+            until = wish.at
+        return False
 
     def _idle(self, place: StickyPlace, at: float) -> float:
         """For how long nobody has wanted a pod of the place, up to a time; -1: somebody does."""
