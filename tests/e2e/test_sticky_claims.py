@@ -309,7 +309,8 @@ async def test_only_the_ordinal_whose_device_is_bad_gets_another_one(
 
     await stage.until(given_up, "the device is left to its pod")
     await replaced(stage, "train-1")
-    [(_, spare)] = {(node, device) for device in GPUS} - set.union(*before.values())
+    used = {device for each in before.values() for _, device in each}
+    [spare] = set(GPUS) - used
     await until_devices(stage, before | {second: {(node, spare)}})
     await until_held(stage, first, second, third)
 
