@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from labs.sticky.mutants import MUTANTS as STICKY
 from labs.torture.mutants import MUTANTS
 from labs.torture.planting import Mutant
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *STICKY], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_changes_one_place(mutant: Mutant) -> None:
     spec = find_spec(mutant.module)
     assert spec is not None
