@@ -205,10 +205,11 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
 def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
     lines = [line for pod in findings.waiting for line in pod_advice(pod)]
-    lines += [to_create(findings.namespace, name) for name in findings.missing]
+    ended = findings.state.ended
+    lines += [to_create(findings.namespace, name) for name in findings.missing if not ended]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
-    asks = findings.annotation is not None and findings.counts
+    asks = findings.annotation is not None and findings.counts and not ended
     if asks and not findings.reservations and not findings.problems:
         lines.append(SEE_WHETHER)
     if (

@@ -16,7 +16,7 @@ from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.matters import MatterKind
 from claimctl.commands.claims.release_waits import waits_for
-from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound, is_unreported
 from claimctl.reservation.facts.references import LIMIT, is_pod
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
@@ -199,7 +199,9 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
     yield from (("Warning", note) for note in findings.warnings[-3:])
     if not findings.warnings:
-        yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
+        node = findings.pod.spec.node_name
+        said = "has not reported anything about" if is_unreported(findings.pod) else "starts"
+        yield "Starting", f"the kubelet of {node} {said} the pod"
 
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:

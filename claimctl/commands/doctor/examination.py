@@ -32,6 +32,7 @@ from claimctl.commands.doctor.cluster_checks import (
     uids,
 )
 from claimctl.commands.doctor.dangling import still_listed
+from claimctl.commands.doctor.missing_claims import missing_claims
 from claimctl.commands.doctor.versions import read_crds_release
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
@@ -46,7 +47,7 @@ from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.pods import Consumers, is_bound
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
@@ -251,6 +252,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             for scanned in (scan.claims if scan else ())
             if Consumers.of(scanned.live.pods).bound
         ),
+        starting=_starting(scan) if scan else None,
+        missing_claims=missing_claims(scan, clock.now()) if scan else (),
         matters=matters_of(scan.claims if scan else (), reserved.items, places, clock.now()),
         slices=slices.items,
         more_checks={
@@ -305,6 +308,14 @@ async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
         for check in _OF_CLAIMS:
             reader.refuse(check, known.get(plural, wire.RESOURCECLAIMS))
         return None
+
+
+def _starting(scan: ClaimScan) -> frozenset[str]:
+    """See ``ObservedCluster.starting``."""
+    users = (pod for pods in scan.users.values() for pod in pods)
+    return frozenset(
+        pod.metadata.uid for pod in users if is_bound(pod) and pod.status.phase == "Pending"
+    )
 
 
 async def _annotations(
