@@ -114,10 +114,10 @@ class StickyUsers(UserActions):
         return {key: value for key, value in chosen.items() if value is not None}
 
     def create(self) -> None:
-        self._make(self._workload())
+        self._make(self._some_workload())
 
     def scale(self) -> None:
-        name = self._workload()
+        name = self._some_workload()
         wanted = self.rng.choice([0, self.size.ordinals, self.rng.randint(0, self.size.ordinals)])
         spec = {"suspend": not wanted} if _is_job(name) else {"replicas": wanted}
         self._patch(name, {"spec": spec})
@@ -140,15 +140,15 @@ class StickyUsers(UserActions):
 
     def set_up(self) -> None:
         """Change the settings of a workload."""
-        name, settings = self._workload(), self._settings()
+        name, settings = self._some_workload(), self._settings()
         missing = {f"claimctl.io/{key}": None for key in SETTINGS}
         self._patch(name, {"metadata": {"annotations": {**missing, **settings}}})
 
     def delete(self) -> None:
-        self._delete(self._workload())
+        self._delete(self._some_workload())
 
     def recreate(self) -> None:
-        name = self._workload()
+        name = self._some_workload()
         self._delete(name)
         self._make(name)
 
@@ -168,7 +168,7 @@ class StickyUsers(UserActions):
 
     def _pods(self) -> list[str]:
         """Some pods of one workload."""
-        workload = self._workload()
+        workload = self._some_workload()
         names = [pod["metadata"]["name"] for pod in self.testbed.objects("pods")]
         own = sorted(name for name in names if name.startswith(f"{workload}-"))
         return self.rng.sample(own, self.rng.randint(0, len(own)))
@@ -210,7 +210,7 @@ class StickyUsers(UserActions):
         self.log[-1] += f" {name} {body}"
         self.admin.patch(_plural(name), NAMESPACE, name, body)
 
-    def _workload(self) -> str:
+    def _some_workload(self) -> str:
         return self.rng.choice(self.names())
 
     def _set(self) -> str:
