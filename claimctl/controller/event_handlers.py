@@ -61,7 +61,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of
+from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of, wants_the_same
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -384,6 +384,8 @@ class Triggers:
         """The sticky claims of ordinals that the workload wants no more, or wants again."""
         old, new = change.old, change.new
         if old is None or new is None or not asked_entries(template_of(new)):
+            return []
+        if wants_the_same(old, new):
             return []
         return [
             reserved_key(reservation)

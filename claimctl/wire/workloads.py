@@ -124,6 +124,14 @@ def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
     return OrdinalWish.NOT_NOW if fewer else OrdinalWish.YES
 
 
+def wants_the_same(before: Workload, after: Workload) -> bool:
+    """Whether both certainly want the same ordinals. The status of a StatefulSet, which changes
+    with each pod, says nothing about them."""
+    if isinstance(before, StatefulSet) and isinstance(after, StatefulSet):
+        return before.spec.wanted_ordinals == after.spec.wanted_ordinals
+    return False
+
+
 @lru_cache(maxsize=1_000)
 def _ranges(indexes: str) -> tuple[range, ...]:
     """The indexes in a Job's status, like ``1,3-5,7``."""

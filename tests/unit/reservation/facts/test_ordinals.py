@@ -29,6 +29,7 @@ from claimctl.wire.workloads import (
     StatefulSet,
     Workload,
     ordinal_wish,
+    wants_the_same,
 )
 from tests.support.sticky_cases import NAME, OWNER, SET, job, pod, stateful_set, template
 
@@ -137,6 +138,13 @@ def test_whether_an_ordinal_is_wanted(
     workload: StatefulSet | Job, ordinal: int, wish: OrdinalWish
 ) -> None:
     assert ordinal_wish(workload, ordinal) is wish
+
+
+def test_what_certainly_wants_the_same_ordinals() -> None:
+    assert wants_the_same(stateful_set(), stateful_set(sticky=None))
+    assert not wants_the_same(stateful_set(), stateful_set(4))
+    assert not wants_the_same(stateful_set(), stateful_set(start=1))
+    assert not wants_the_same(job(), job("1"))
 
 
 def state(
