@@ -1,7 +1,7 @@
 """The claims of the cluster, the pods that use them, and which claims keep a pod on its node.
 
-A sticky claim is still allocated when the replacement of an evicted pod is scheduled: it can run
-only where the claim's devices can be reached. What happens to each kind of claim was measured on
+A claim that lasts is still allocated when the replacement of an evicted pod is scheduled, which can
+run only where the claim's devices can be reached. What happens to each kind of claim was measured on
 real servers (docs/moving-claims.md)."""
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterat
                 yield ghost.name
 
 
-class Stickiness(StrEnum):
+class AfterEviction(StrEnum):
     """What becomes of a claim when pods that use it leave."""
 
     GOES_WITH_POD = "GoesWithPod"
@@ -244,22 +244,22 @@ class Stickiness(StrEnum):
 
 _UNCERTAIN = frozenset({"StatefulSet", "Job"})
 """Owners whose replacements came back on one release and moved on another one."""
-STICKY = frozenset(Stickiness) - {Stickiness.GOES_WITH_POD, Stickiness.NOT_ALLOCATED}
+LASTING = frozenset(AfterEviction) - {AfterEviction.GOES_WITH_POD, AfterEviction.NOT_ALLOCATED}
 """While the node is open, these claims are still allocated when the replacement is scheduled."""
 
 
-def stickiness(claim: KnownClaim, leaving: frozenset[str], owner_kind: str) -> Stickiness:
+def after_eviction(claim: KnownClaim, leaving: frozenset[str], owner_kind: str) -> AfterEviction:
     """What becomes of the claim when the pods ``leaving`` (UIDs) are evicted together."""
     if claim.owned_by(leaving):
-        return Stickiness.GOES_WITH_POD
+        return AfterEviction.GOES_WITH_POD
     if not claim.allocated:
-        return Stickiness.NOT_ALLOCATED
+        return AfterEviction.NOT_ALLOCATED
     if not claim.consumers <= leaving:
-        return Stickiness.IN_USE
+        return AfterEviction.IN_USE
     if claim.ghosts:
-        return Stickiness.GHOST
+        return AfterEviction.GHOST
     if claim.foreign_holders or (claim.group_listed and not claim.reservations):
-        return Stickiness.FOREIGN
+        return AfterEviction.FOREIGN
     if claim.held:
-        return Stickiness.HELD
-    return Stickiness.MAY_RETURN if owner_kind in _UNCERTAIN else Stickiness.WHILE_OPEN
+        return AfterEviction.HELD
+    return AfterEviction.MAY_RETURN if owner_kind in _UNCERTAIN else AfterEviction.WHILE_OPEN

@@ -48,7 +48,7 @@ class DeviceCount:
 class Inventory:
     """The devices and claims of the cluster, in the state after the moves chosen so far.
 
-    A pod that moves first leaves: its generated claims go, and claims that are not sticky become
+    A pod that moves first leaves: its generated claims go, and claims that do not last become
     free. Then ``place`` is asked for each node, and one placement is taken. If the pod
     stays after all, ``undo`` restores the state before ``leave``.
     """

@@ -18,13 +18,13 @@ from claimctl.wire.claims import NodeSelector
 from claimctl.wire.placement import selects
 from claimctl.wire.reservations import NEVER_REALLOCATED, RESTORE
 from claimctl_reschedule.plan.claims import (
-    STICKY,
+    LASTING,
+    AfterEviction,
     ClaimKey,
     Claims,
     KnownClaim,
-    Stickiness,
+    after_eviction,
     shares_group,
-    stickiness,
 )
 from claimctl_reschedule.plan.facts import by_name
 from claimctl_reschedule.plan.inventory import Inventory
@@ -142,7 +142,7 @@ class ClaimUnits:
         return tuple(pinned[key] for key in sorted(pinned))
 
     def _is_pinned(self, claim: KnownClaim, pod: SchedulingPod, leaving: frozenset[str]) -> bool:
-        if stickiness(claim, leaving, _owner_kind(pod)) not in STICKY:
+        if after_eviction(claim, leaving, _owner_kind(pod)) not in LASTING:
             return False
         return self._reached(claim.node_selector) <= {pod.spec.node_name}
 
@@ -184,14 +184,14 @@ class ClaimUnits:
         """Why the replacement would come back, or wait. The firmest reason wins."""
         uids = frozenset(members)
         kinds = {
-            claim.name: stickiness(claim, uids, _owner_kind(pod))
+            claim.name: after_eviction(claim, uids, _owner_kind(pod))
             for claim in pinned
             for pod in members.values()
             if claim in self._claims.of(pod)
         }
-        firm = (item for item in kinds.items() if item[1] is not Stickiness.MAY_RETURN)
+        firm = (item for item in kinds.items() if item[1] is not AfterEviction.MAY_RETURN)
         name, kind = next(firm, next(iter(kinds.items())))
-        ground = Ground.MAY_RETURN if kind is Stickiness.MAY_RETURN else Ground.PINNED
+        ground = Ground.MAY_RETURN if kind is AfterEviction.MAY_RETURN else Ground.PINNED
         return Obstacle(ground, f"claim {name} {_WHY[kind]}")
 
     def _against_whole(
@@ -203,8 +203,8 @@ class ClaimUnits:
             yield Obstacle(Ground.PINNED, text)
         uids = frozenset(members)
         for claim in pinned:
-            kind = stickiness(claim, uids, "")
-            if kind in (Stickiness.GHOST, Stickiness.FOREIGN, Stickiness.IN_USE):
+            kind = after_eviction(claim, uids, "")
+            if kind in (AfterEviction.GHOST, AfterEviction.FOREIGN, AfterEviction.IN_USE):
                 yield Obstacle(Ground.PINNED, f"claim {claim.name} {_WHY[kind]}")
             for reservation in claim.reservations:
                 if reservation.spec.reallocate_after_seconds is None:
@@ -235,12 +235,12 @@ def against_controller(
 
 
 _WHY = {
-    Stickiness.IN_USE: "is used by other pods on this node",
-    Stickiness.GHOST: "may be used by a pod that vanished",
-    Stickiness.HELD: "is held, and its devices are on this node",
-    Stickiness.FOREIGN: "is held by something that claimctl cannot ask to give it up",
-    Stickiness.WHILE_OPEN: "is still allocated when the replacement is made, so that it comes back",
-    Stickiness.MAY_RETURN: "may still be allocated when the replacement is made",
+    AfterEviction.IN_USE: "is used by other pods on this node",
+    AfterEviction.GHOST: "may be used by a pod that vanished",
+    AfterEviction.HELD: "is held, and its devices are on this node",
+    AfterEviction.FOREIGN: "is held by something that claimctl cannot ask to give it up",
+    AfterEviction.WHILE_OPEN: "is still allocated when the replacement is made, so that it comes back",
+    AfterEviction.MAY_RETURN: "may still be allocated when the replacement is made",
 }
 
 

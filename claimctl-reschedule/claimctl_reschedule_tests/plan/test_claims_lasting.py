@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.wire.reservations import ClaimReservation
-from claimctl_reschedule.plan.claims import STICKY, Claims, Stickiness, stickiness
+from claimctl_reschedule.plan.claims import LASTING, AfterEviction, Claims, after_eviction
 from claimctl_reschedule.shapes.devices import SchedulingClaim
 from claimctl_reschedule_tests.support.devices import (
     GROUP,
@@ -36,10 +36,10 @@ def of(
     pods: tuple[object, ...] = (A,),
     leaving: tuple[str, ...] = ("a",),
     owner: str = "ReplicaSet",
-) -> Stickiness:
+) -> AfterEviction:
     claims = Claims(observed(claims=[made], pods=pods, reservations=reservations))
     (known,) = claims.all()
-    return stickiness(known, frozenset(f"uid-{each}" for each in leaving), owner)
+    return after_eviction(known, frozenset(f"uid-{each}" for each in leaving), owner)
 
 
 def with_grace(made: ClaimReservation) -> ClaimReservation:
@@ -53,47 +53,47 @@ LISTED = claim("slice", "gpu-0", listed=[entry("a")])
     ("kind", "expected"),
     [
         pytest.param(
-            of(claim("slice", "gpu-0", owner="a")), Stickiness.GOES_WITH_POD, id="generated"
+            of(claim("slice", "gpu-0", owner="a")), AfterEviction.GOES_WITH_POD, id="generated"
         ),
         pytest.param(
             of(claim("slice", "gpu-0", owner="a", listed=[HOLD]), reservation()),
-            Stickiness.GOES_WITH_POD,
+            AfterEviction.GOES_WITH_POD,
             id="generated and held: garbage collection takes it",
         ),
-        pytest.param(of(claim("slice")), Stickiness.NOT_ALLOCATED, id="not allocated"),
-        pytest.param(of(LISTED, pods=(A, B)), Stickiness.IN_USE, id="another consumer"),
+        pytest.param(of(claim("slice")), AfterEviction.NOT_ALLOCATED, id="not allocated"),
+        pytest.param(of(LISTED, pods=(A, B)), AfterEviction.IN_USE, id="another consumer"),
         pytest.param(
             of(LISTED, pods=(A, B), leaving=("a", "b")),
-            Stickiness.WHILE_OPEN,
+            AfterEviction.WHILE_OPEN,
             id="both consumers leave",
         ),
         pytest.param(
             of(LISTED, pods=(A, pod("b", "slice", phase="Succeeded"))),
-            Stickiness.WHILE_OPEN,
+            AfterEviction.WHILE_OPEN,
             id="the other one is done",
         ),
         pytest.param(
             of(LISTED, pods=(A, pod("b", "slice", node=""))),
-            Stickiness.WHILE_OPEN,
+            AfterEviction.WHILE_OPEN,
             id="the other one is not bound",
         ),
         pytest.param(
-            of(claim("slice", "gpu-0", listed=[GROUP])), Stickiness.FOREIGN, id="a PodGroup"
+            of(claim("slice", "gpu-0", listed=[GROUP])), AfterEviction.FOREIGN, id="a PodGroup"
         ),
         pytest.param(
             of(claim("slice", "gpu-0", listed=[GROUP, HOLD]), reservation()),
-            Stickiness.HELD,
+            AfterEviction.HELD,
             id="a PodGroup beside a hold",
         ),
         pytest.param(
             of(claim("slice", "gpu-0", listed=[entry("a"), HOLD]), reservation()),
-            Stickiness.HELD,
+            AfterEviction.HELD,
             id="held by a ClaimReservation",
         ),
-        pytest.param(of(LISTED, reservation()), Stickiness.HELD, id="about to be held"),
+        pytest.param(of(LISTED, reservation()), AfterEviction.HELD, id="about to be held"),
         pytest.param(
             of(claim("slice", "gpu-0", listed=[entry("a"), HOLD])),
-            Stickiness.FOREIGN,
+            AfterEviction.FOREIGN,
             id="held by another client",
         ),
         pytest.param(
@@ -101,40 +101,42 @@ LISTED = claim("slice", "gpu-0", listed=[entry("a")])
                 claim("slice", "gpu-0", listed=[HOLD, {**HOLD, "uid": "uid-other"}]),
                 reservation(),
             ),
-            Stickiness.FOREIGN,
+            AfterEviction.FOREIGN,
             id="held by a ClaimReservation and by another client",
         ),
-        pytest.param(of(LISTED), Stickiness.WHILE_OPEN, id="last consumer, of a ReplicaSet"),
+        pytest.param(of(LISTED), AfterEviction.WHILE_OPEN, id="last consumer, of a ReplicaSet"),
         pytest.param(
             of(claim("slice", "gpu-0", listed=[entry("a"), TOMBSTONE])),
-            Stickiness.WHILE_OPEN,
+            AfterEviction.WHILE_OPEN,
             id="last consumer, beside a tombstone",
         ),
         pytest.param(
             of(claim("slice", "gpu-0", listed=[HOLD]), reservation(claimUID="uid-of-before")),
-            Stickiness.FOREIGN,
+            AfterEviction.FOREIGN,
             id="a hold that the status records for an earlier claim of the name",
         ),
-        pytest.param(of(LISTED, owner="Job"), Stickiness.MAY_RETURN, id="last consumer, of a Job"),
+        pytest.param(
+            of(LISTED, owner="Job"), AfterEviction.MAY_RETURN, id="last consumer, of a Job"
+        ),
         pytest.param(
             of(LISTED, owner="StatefulSet"),
-            Stickiness.MAY_RETURN,
+            AfterEviction.MAY_RETURN,
             id="last consumer, of a StatefulSet",
         ),
         pytest.param(
-            of(LISTED, reservation(forceDeletedPods=[GHOST])), Stickiness.GHOST, id="a ghost"
+            of(LISTED, reservation(forceDeletedPods=[GHOST])), AfterEviction.GHOST, id="a ghost"
         ),
         pytest.param(
             of(LISTED, with_grace(reservation(forceDeletedPods=[OLD_GHOST]))),
-            Stickiness.HELD,
+            AfterEviction.HELD,
             id="a ghost past its grace",
         ),
     ],
 )
-def test_a_claim_is_sticky(kind: Stickiness, expected: Stickiness) -> None:
+def test_whether_a_claim_lasts(kind: AfterEviction, expected: AfterEviction) -> None:
     assert kind is expected
 
 
-def test_claims_that_are_sticky() -> None:
-    free = {Stickiness.GOES_WITH_POD, Stickiness.NOT_ALLOCATED}
-    assert free == set(Stickiness) - STICKY
+def test_claims_that_last() -> None:
+    free = {AfterEviction.GOES_WITH_POD, AfterEviction.NOT_ALLOCATED}
+    assert free == set(AfterEviction) - LASTING
