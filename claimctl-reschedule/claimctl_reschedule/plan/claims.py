@@ -1,8 +1,8 @@
 """The claims of the cluster, the pods that use them, and which claims keep a pod on its node.
 
-A claim that lasts is still allocated when the replacement of an evicted pod is scheduled, which can
-run only where the claim's devices can be reached. What happens to each kind of claim was measured on
-real servers (docs/moving-claims.md)."""
+A claim that lasts is still allocated when the replacement of an evicted pod is scheduled. The pod
+can run only where the claim's devices can be reached. What happens to each kind of claim was
+measured on real servers (docs/moving-claims.md)."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ _WHY = {
     AfterEviction.GHOST: "may be used by a pod that vanished",
     AfterEviction.HELD: "is held, and its devices are on this node",
     AfterEviction.FOREIGN: "is held by something that claimctl cannot ask to give it up",
-    AfterEviction.WHILE_OPEN: "is still allocated when the replacement is made, so that it comes back",
+    AfterEviction.WHILE_OPEN: "is still allocated when the replacement is made, so it comes back",
     AfterEviction.MAY_RETURN: "may still be allocated when the replacement is made",
 }
 
