@@ -20,6 +20,7 @@ from claimctl.reservation.annotation import (
 from claimctl.reservation.facts.ordinals import (
     StickyEntry,
     asked_entries,
+    is_superfluous,
     owner_ref,
     sticky_entries,
 )
@@ -107,10 +108,16 @@ def reservation_name(ref: WorkloadRef, claim: str) -> str:
 
 def with_present_settings(reservation: ClaimReservation, workload: Workload) -> ClaimReservation:
     """The reservation of a sticky claim as the workload's annotations ask for it now. One that a
-    user has created stays as it is."""
+    user has created stays as it is.
+
+    A claim that is needed no more goes with its workload in any case: once that is gone, nothing
+    else tells that no pod will name the claim.
+    """
     if (reservation.metadata.labels or {}).get(MANAGED_LABEL) != "claimctl":
         return reservation
     spec = _with_settings(reservation.spec, workload.metadata)
+    if spec.sticky is not None and is_superfluous(workload, spec):
+        spec = replace(spec, sticky=replace(spec.sticky, when_deleted=DELETE))
     before, after = reservation.spec.sticky, spec.sticky
     owners = reservation.metadata.owner_references
     if before is not None and after is not None and before.when_deleted != after.when_deleted:

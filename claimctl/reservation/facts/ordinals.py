@@ -119,19 +119,39 @@ def for_ordinal(
         if gone and sticky.when_deleted == RETAIN:
             return replace(state, phase=WorkloadPhase.IDLE)
         return replace(state, claim_over=gone)
-    template, ref = template_of(workload), spec.workload_ref
-    names = (
-        claim_name(ref, sticky.ordinal, entry.name, entry.resource_claim_template_name or "")
-        for entry in asked_entries(template)
-    )
-    asked, still = spec.resource_claim_name in names, ordinal_wish(workload, sticky.ordinal)
-    over = not asked or still is OrdinalWish.NEVER or state.phase is WorkloadPhase.ENDED
-    over |= still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
+    asked, still = _asks(workload, spec), ordinal_wish(workload, sticky.ordinal)
     idle = state.phase is WorkloadPhase.ACTIVE and still is not OrdinalWish.YES
     return replace(
         state,
         phase=WorkloadPhase.IDLE if idle else state.phase,
         wants=1 if state.wants and still is OrdinalWish.YES else 0,
         names_claim=asked,
-        claim_over=over,
+        claim_over=state.phase is WorkloadPhase.ENDED or is_superfluous(workload, spec),
     )
+
+
+def is_superfluous(workload: Workload, spec: ClaimReservationSpec) -> bool:
+    """Whether the workload, as it is, needs an ordinal's claim no more: its pod template asks for
+    other claims, or the ordinal is never wanted again, or is scaled away with its claim."""
+    sticky = spec.sticky
+    if sticky is None:
+        return False
+    still = ordinal_wish(workload, sticky.ordinal)
+    scaled_away = still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
+    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec)
+
+
+def _asks(workload: Workload, spec: ClaimReservationSpec) -> bool:
+    """Whether the pod template asks for the claim."""
+    if spec.sticky is None:
+        return False
+    names = (
+        claim_name(
+            spec.workload_ref,
+            spec.sticky.ordinal,
+            entry.name,
+            entry.resource_claim_template_name or "",
+        )
+        for entry in asked_entries(template_of(workload))
+    )
+    return spec.resource_claim_name in names
