@@ -34,7 +34,6 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
-from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -61,7 +60,14 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of
+from claimctl.wire.workloads import (
+    OrdinalWish,
+    ReplicaSet,
+    Workload,
+    may_have_earlier_template,
+    ordinal_wish,
+    template_of,
+)
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -381,15 +387,16 @@ class Triggers:
         self._enqueue(keys, urgent=ended)
 
     def _ordinals_changed(self, key: WorkloadKey, change: Change[Workload]) -> list[ClaimKey]:
-        """The sticky claims of ordinals that the workload wants no more, or wants again."""
+        """The sticky claims of ordinals that the workload wants no more, or wants again, or whose
+        pods get another pod template now."""
         old, new = change.old, change.new
-        if old is None or new is None or not asked_entries(template_of(new)):
+        if old is None or new is None:
             return []
         return [
             reserved_key(reservation)
             for reservation in self._caches.reservations_for(key)
             if (sticky := reservation.spec.sticky) is not None
-            and ordinal_wish(old, sticky.ordinal) is not ordinal_wish(new, sticky.ordinal)
+            and _wishes(old, sticky.ordinal) != _wishes(new, sticky.ordinal)
         ]
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
@@ -469,6 +476,11 @@ class Triggers:
             for key in self._caches.concerned_claims():
                 if "" in namespaces or key.namespace in namespaces:
                     self._queues.claims(key)
+
+
+def _wishes(workload: Workload, ordinal: int) -> tuple[OrdinalWish, bool]:
+    """What the workload wants of an ordinal, and whether its pods may have an earlier template."""
+    return ordinal_wish(workload, ordinal), may_have_earlier_template(workload, ordinal)
 
 
 def _keys(claims: Callable[[T], Iterable[ClaimKey]], change: Change[T]) -> list[ClaimKey]:

@@ -32,18 +32,48 @@ class StatefulSetOrdinals(Wire, frozen=True, kw_only=True):
     start: int = 0
 
 
+class RollingUpdate(Wire, frozen=True, kw_only=True):
+    partition: int = 0
+
+
+class StatefulSetUpdateStrategy(Wire, frozen=True, kw_only=True):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
 class StatefulSetSpec(ScalableSpec, frozen=True, kw_only=True):
     ordinals: StatefulSetOrdinals | None = None
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+
+    @property
+    def first_ordinal(self) -> int:
+        return self.ordinals.start if self.ordinals is not None else 0
 
     @property
     def wanted_ordinals(self) -> range:
         """The ordinals of the pods that the StatefulSet wants."""
-        start = self.ordinals.start if self.ordinals is not None else 0
+        start = self.first_ordinal
         return range(start, start + (1 if self.replicas is None else self.replicas))
+
+    @property
+    def ordinals_below_partition(self) -> range:
+        """The ordinals that a rolling update leaves alone: their pods keep the earlier template,
+        also those that are made anew."""
+        strategy, start = self.update_strategy, self.first_ordinal
+        rolling = strategy.rolling_update if strategy.type == "RollingUpdate" else None
+        return range(start, start + (rolling.partition if rolling is not None else 0))
+
+
+class StatefulSetStatus(Wire, frozen=True, kw_only=True):
+    observed_generation: int = 0
+    current_revision: str = ""
+    """The revision of the pod template that pods below the partition have."""
+    update_revision: str = ""
 
 
 class StatefulSet(ObjectHeader, frozen=True, kw_only=True):
     spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
 
 
 class JobSpec(Wire, frozen=True, kw_only=True):
@@ -124,6 +154,16 @@ def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
     return OrdinalWish.NOT_NOW if fewer else OrdinalWish.YES
 
 
+def may_have_earlier_template(workload: Workload, ordinal: int) -> bool:
+    """Whether a new pod of the ordinal may have an earlier pod template than the workload has."""
+    if not isinstance(workload, StatefulSet):
+        return False
+    status = workload.status
+    differ = status.current_revision != status.update_revision
+    differ |= status.observed_generation < workload.metadata.generation
+    return differ and ordinal in workload.spec.ordinals_below_partition
+
+
 @lru_cache(maxsize=1_000)
 def _ranges(indexes: str) -> tuple[range, ...]:
     """The indexes in a Job's status, like ``1,3-5,7``."""
@@ -135,8 +175,11 @@ def _ranges(indexes: str) -> tuple[range, ...]:
     return tuple(ranges)
 
 
-def without_indexes(workload: W) -> W:
-    """The workload without the indexes that have ended: a large Job has others with every pod."""
+def without_progress(workload: W) -> W:
+    """The workload without the indexes that have ended, or the revisions of its pod template: most
+    workloads are equal without them, and a large Job has other indexes with every pod."""
+    if isinstance(workload, StatefulSet):
+        return msgspec.structs.replace(workload, status=StatefulSetStatus())
     if isinstance(workload, Job):
         status = JobStatus(conditions=workload.status.conditions)
         return msgspec.structs.replace(workload, status=status)

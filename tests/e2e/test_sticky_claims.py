@@ -169,6 +169,33 @@ async def test_pods_keep_the_claim_of_the_old_template_until_they_are_replaced(
     await stage.until_running(3)
 
 
+async def test_ordinals_below_the_partition_of_a_rolling_update_keep_their_claims(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    before = await trained(stage, retention_policy="Persistent")
+    await set_partition(stage, 3)
+    await ask_for(stage, "other")
+    await scale(stage, 1)
+    await until_there_are(stage, PODS, "train-0")
+    await stage.quiet(60)
+    await scale(stage, 3)
+    await stage.until_running(3)
+    assert await devices(stage) == before
+    # the update goes on
+    await set_partition(stage, 1)
+    await until_there_are(stage, RESOURCECLAIMS, *sts(0), *sts(1, 2, template="other"))
+    await stage.until_running(3)
+    # no pod has the earlier template, and no later one will
+    await scale(stage, 0)
+    await until_there_are(stage, RESOURCECLAIMS, *sts(1, 2, template="other"))
+
+
+async def set_partition(stage: Stage, partition: int) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+    await stage.patch(STATEFULSETS, "train", {"spec": {"updateStrategy": strategy}})
+
+
 async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
     await stage.started()
     await trained(stage, retention_policy="Persistent")

@@ -119,6 +119,14 @@ def test_a_reservation_that_a_user_made_keeps_its_settings() -> None:
     assert with_present_settings(mine, annotated(when_deleted="Retain")) is mine
 
 
+def test_a_forged_reservation_of_a_kind_without_ordinals_stays_as_it_is() -> None:
+    made = wanted()
+    assert made is not None
+    ref = WorkloadRef(api_group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", name="train")
+    forged = replace(made, spec=replace(made.spec, workload_ref=ref))
+    assert with_present_settings(forged, annotated(when_deleted="Retain")) is forged
+
+
 def test_the_name_of_the_reservation_fits_and_is_that_of_the_claim_alone() -> None:
     names = {reservation_name(SET, claim) for claim in (NAME, f"{NAME}x", "t" * 253, "t" * 252)}
     names.add(reservation_name(replace(SET, name="other"), NAME))
