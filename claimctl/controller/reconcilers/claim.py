@@ -26,6 +26,7 @@ from claimctl.kube.errors import (
     UnreadableObject,
 )
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation import sticky
 from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     CreateClaim,
@@ -78,6 +79,8 @@ _CONSEQUENCES: tuple[tuple[tuple[type[Exception], ...], type, Consequence], ...]
     ((Invalid, BadRequest, UnreadableObject), CreateClaim, Consequence.WITHOUT_TEMPLATE),
     ((Unchangeable,), object, Consequence.LEAVE_ALONE),
     ((Forbidden, Invalid, BadRequest), object, Consequence.REPORT_REFUSAL),
+    # the name may be taken for long: the pauses have to grow
+    ((AlreadyExists,), CreateReservation, Consequence.REPORT_REFUSAL),
     ((Conflict,), WriteList, Consequence.AGAIN_ON_LIVE_CLAIM),
     ((Conflict, NotFound, AlreadyExists), object, Consequence.AGAIN_SOON),
 )
@@ -237,13 +240,18 @@ class ClaimReconciler:
             announce(self._events, snapshot, gone, last)
 
     def _tell_workload(self, key: ClaimKey, refused: ClaimReservation, error: Exception) -> None:
-        """Tell a workload that the API server refuses the reservation of its sticky claim: a quota
-        or a limit. There is no status yet that could say so."""
-        ref = refused.spec.workload_ref
+        """Tell a workload why its sticky claim gets no reservation: a quota, a limit, an old CRD,
+        or a name that is taken. There is no status yet that could say so."""
+        ref, problem = refused.spec.workload_ref, None
+        known = self._know.caches.reservations.get(refused.metadata.name, key.namespace)
+        if isinstance(error, Forbidden | Invalid | BadRequest):
+            problem = refusal(error)
+        elif known is not None and known.spec.resource_claim_name != key.name:
+            problem = sticky.name_taken(known, key.name)
         of = WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name)
         workload = self._know.caches.workload(of)
-        if workload is not None and isinstance(error, Forbidden | Invalid):
-            warn(self._events, of, workload, refusal(error), "Reserve")
+        if workload is not None and problem is not None:
+            warn(self._events, of, workload, problem, "Reserve")
 
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: Exception
