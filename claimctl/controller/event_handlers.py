@@ -354,7 +354,8 @@ class Triggers:
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
-            urgent = self._queues.urgent if own or change.old is None else None
+            hurries = own or change.old is None or _takes_claim_along(change)
+            urgent = self._queues.urgent if hurries else None
             if not last:
                 (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
@@ -476,6 +477,15 @@ class Triggers:
             for key in self._caches.concerned_claims():
                 if "" in namespaces or key.namespace in namespaces:
                     self._queues.claims(key)
+
+
+def _takes_claim_along(change: Change[ClaimReservation]) -> bool:
+    """Whether the reservation of a sticky claim begins to be deleted: the claim has to be, too,
+    before a new workload of the name has pods."""
+    old, new = change.old, change.new
+    if old is None or new is None or new.spec.sticky is None:
+        return False
+    return new.metadata.deleting and not old.metadata.deleting
 
 
 def _wishes(workload: Workload, ordinal: int) -> tuple[OrdinalWish, bool]:

@@ -1,16 +1,18 @@
-"""A sticky claim whose ClaimReservation cannot be made: its workload is told so, and the controller
-does not write without end."""
+"""The API server refuses what a sticky claim needs: the workload is told so, the controller does
+not write without end, and a release goes on."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from kube_in_process.storage.requests import Fault
 
 from claimctl.reservation.sticky import reservation_name
 from claimctl.wire.reservations import WorkloadRef
-from claimctl.wire.resources import CLAIMRESERVATIONS, STATEFULSETS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
+from tests.e2e.faulty import Faulty
 from tests.e2e.harness import HOLD_136, Stage
 from tests.e2e.site import PEOPLE
 from tests.e2e.sticky import asking, install_policy, make_templates
@@ -56,3 +58,21 @@ async def test_the_crd_is_older_than_the_controller(stage: Stage) -> None:
     assert await refused(stage, CountingTransport(stage.connect())) == 1
     await stage.until_event("Invalid")
     assert await stage.reservations() == ()
+
+
+async def test_a_claim_is_released_that_the_controller_may_not_delete(stage: Stage) -> None:
+    def no_deletion(method: str, path: str) -> Fault | None:
+        return _DENIED if method == "DELETE" and "/resourceclaims/" in path else None
+
+    await stage.started(transport=Faulty(stage.connect(), no_deletion))
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await stage.create(STATEFULSETS, asking(manifests.stateful_set(), "*", ("gpu", "big")))
+    await stage.until_listed("pods/train-0", "statefulsets/train", claim=CLAIM)
+    await stage.delete(STATEFULSETS, "train")
+    # garbage collection deletes it after its reservation
+    await stage.until(lambda: stage.gone(RESOURCECLAIMS, CLAIM), "the claim is gone")
+    assert await stage.reservations() == ()
+
+
+_DENIED = Fault(status=403, reason="Forbidden", message="no right")
