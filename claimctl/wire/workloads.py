@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -147,7 +149,7 @@ def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
     elif isinstance(workload, Job):
         status, completions = workload.status, workload.spec.completions
         ended = (status.completed_indexes, status.failed_indexes or "")
-        wants = not any(ordinal in part for text in ended for part in _ranges(text))
+        wants = not any(_contains(indexes, ordinal) for indexes in ended)
         fewer = completions is not None and ordinal >= completions
     if not wants:
         return OrdinalWish.NEVER
@@ -164,15 +166,26 @@ def may_have_earlier_template(workload: Workload, ordinal: int) -> bool:
     return differ and ordinal in workload.spec.ordinals_below_partition
 
 
-@lru_cache(maxsize=1_000)
+def _contains(indexes: str, ordinal: int) -> bool:
+    """Whether an index is among those of a Job's status."""
+    ranges = _ranges(indexes)
+    at = bisect_right(ranges, ordinal, key=_START) - 1
+    return at >= 0 and ordinal in ranges[at]
+
+
+_START = attrgetter("start")
+
+
+@lru_cache(maxsize=8)
 def _ranges(indexes: str) -> tuple[range, ...]:
-    """The indexes in a Job's status, like ``1,3-5,7``."""
+    """The indexes in a Job's status, like ``1,3-5,7``, from the lowest up. They are many, and other
+    ones after each pod, so that few such texts are remembered."""
     ranges = []
     for part in filter(None, indexes.split(",")):
         first, _, last = part.partition("-")
         if first.isdecimal() and (last or first).isdecimal():
             ranges.append(range(int(first), int(last or first) + 1))
-    return tuple(ranges)
+    return tuple(sorted(ranges, key=_START))
 
 
 def without_progress(workload: W) -> W:

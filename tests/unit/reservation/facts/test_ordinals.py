@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,6 +145,19 @@ def test_whether_an_ordinal_is_wanted(
     workload: StatefulSet | Job, ordinal: int, wish: OrdinalWish
 ) -> None:
     assert ordinal_wish(workload, ordinal) is wish
+
+
+def test_a_large_job_costs_little_memory_with_every_pod_that_ends() -> None:
+    ended = ",".join(map(str, range(0, 1_000, 2)))
+    tracemalloc.start()
+    for last in range(1_000, 1_080, 2):
+        ended += f",{last}"
+        ordinal_wish(job(ended, completions=1_100), 1)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 500_000
+    wishes = [ordinal_wish(job(ended, completions=1_100), ordinal) for ordinal in range(1_100)]
+    assert wishes.count(OrdinalWish.NEVER) == 540
 
 
 def state(
