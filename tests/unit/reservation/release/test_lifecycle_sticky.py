@@ -10,6 +10,7 @@ from msgspec import structs
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import (
     ChangeReservation,
+    ConfirmWorkload,
     CreateClaim,
     CreateReservation,
     DeleteClaim,
@@ -206,9 +207,20 @@ def test_a_claim_that_is_over_is_released_when_its_last_pod_is_gone(
     state: WorkloadState, pods: tuple[Pod, ...], policy: str, releases: bool
 ) -> None:
     listed = [HOLD, *(pod_ref(pod.metadata.name) for pod in pods)]
-    of = sticky(retention_policy=policy, status=held_status())
-    decision = decide(snapshot(made(claim(*listed)), state, *pods, of=of))
+    of, live = sticky(retention_policy=policy, status=held_status()), replace(state, confirmed=True)
+    decision = decide(snapshot(made(claim(*listed)), live, *pods, of=of))
     assert (decision.releasing is Reason.ORDINAL_ENDED) == releases
+
+
+def test_a_device_is_not_given_up_by_a_late_cache_of_workloads() -> None:
+    found, of = made(claim(HOLD)), sticky(status=held_status())
+    (need,) = decide(snapshot(found, OVER, of=of)).needs
+    assert isinstance(need, ConfirmWorkload)
+    # the workload is gone, or a pod uses the claim: then there is nothing to ask
+    gone = WorkloadState(WorkloadPhase.ABSENT, claim_over=True)
+    assert decide(snapshot(found, gone, of=of)).needs == ()
+    used = decide(snapshot(made(claim(HOLD, pod_ref("a"))), OVER, running("a"), of=of))
+    assert used.needs == ()
 
 
 def test_a_claim_that_somebody_else_made_is_not_held() -> None:
