@@ -36,6 +36,7 @@ from claimctl.wire.reservations import (
     MANAGED_LABEL,
     RETAIN,
     STICKY_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
     ClaimReservation,
     ClaimReservationSpec,
     StickyClaim,
@@ -197,6 +198,10 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
         yield Problem(Reason.INVALID_ANNOTATION, note)
         return
     yield from _about_entries(workload, value)
+    if template.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None:
+        note = f"{STICKY_CLAIMS_ANNOTATION} in the pod template keeps the pods from sticky claims: "
+        note += "remove it, the policy writes it on each pod"
+        yield Problem(Reason.INVALID_ANNOTATION, note)
     yield from settings_of(meta, ClaimReservationSpec(workload_ref=ref))[1]
     for name in _RETENTION:
         given = meta.annotation(name)

@@ -20,6 +20,7 @@ from claimctl.wire.reservations import (
     DELETE,
     RETAIN,
     STICKY_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
     ClaimReservation,
     StickyClaim,
     WorkloadRef,
@@ -163,6 +164,15 @@ def test_what_is_wrong_with_a_wish(workload: Workload, ref: WorkloadRef, said: s
     notes = [problem.note for problem in problems(workload, ref, ())]
     assert len(notes) == (said is not None)
     assert all((said or "") in note for note in notes), notes
+
+
+def test_the_note_of_the_policy_does_not_belong_into_a_pod_template() -> None:
+    made = stateful_set()
+    annotations = {STICKY_ANNOTATION: "*", STICKY_CLAIMS_ANNOTATION: "gpu=big"}
+    copied = replace(made.spec.template, metadata=ObjectMeta(annotations=annotations))
+    workload = replace(made, spec=replace(made.spec, template=copied))
+    (problem,) = problems(workload, SET, ())
+    assert f"{STICKY_CLAIMS_ANNOTATION} in the pod template" in problem.note
 
 
 def test_pods_that_no_policy_has_rewritten_are_named() -> None:
