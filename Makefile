@@ -27,7 +27,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: habits e2e-nodes e2e-nodes-core torture-nodes reschedule-clusters switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: agreement habits e2e-nodes e2e-nodes-core torture-nodes reschedule-clusters switching slow-scheduler torture torture-real torture-mutants mutations another-python help venv demo test test-labs test-houses test-all check check-types check-files compile-tests krew release image image-check image-lock docs fix bench e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -100,6 +100,9 @@ torture-nodes: $(STAMP) ## random users and kills on real nodes (BUDGET=150 seco
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
 	$(BIN)/python -m labs torture-mutants $(call flags,BUDGET) $(ARGS)
+
+agreement: $(STAMP) ## ask all commands about random states of torture, and of clusters in good order (STATES=200 of each, SEED=, WORKERS=)
+	$(BIN)/python -m labs agreement $(call flags,STATES SEED WORKERS) $(ARGS)
 
 habits: $(STAMP) ## play drivers' habits with claimctl and without it, print a table (HABIT=name, DRIVER=file, BUGS=1)
 	$(BIN)/python -m labs habits $(call flags,HABIT DRIVER BUGS WORKERS) $(ARGS)

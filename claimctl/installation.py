@@ -1,4 +1,5 @@
-"""Where claimctl is installed: the one namespace whose Lease and Deployment count.
+"""Where claimctl is installed: the one namespace whose Lease and Deployment count; and the bindings
+of its policy for sticky claims.
 
 Anybody can make a Lease or a Deployment with claimctl's names in a namespace of their own. Only an
 administrator can write the ClusterRoleBinding that gives a ServiceAccount the rights of the
@@ -11,13 +12,14 @@ import re
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import ApiError, Forbidden
-from claimctl.live_objects import is_held
+from claimctl.live_objects import is_held, served_resource
 from claimctl.wire.access_reviews import OWN_IDENTITY
 from claimctl.wire.base import Wire
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import LEASES, kind_of
+from claimctl.wire.resources import LEASES, Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
 
 INSTALLED = "claimctl-system"
@@ -95,3 +97,25 @@ async def controller_runs(client: Client, clock: Clock, namespace: str = INSTALL
     """
     lease = await controller_lease(client, await find_address(client, namespace))
     return lease is not None and is_held(lease, clock.now())
+
+
+STICKY_POLICY = "claimctl-sticky-claims"
+"""The name of the policy that gives new pods the names of sticky claims."""
+POLICY_GROUP = "admissionregistration.k8s.io"
+
+
+class PolicyBindingSpec(Wire, frozen=True, kw_only=True):
+    policy_name: str = ""
+
+
+class PolicyBinding(ObjectHeader, frozen=True, kw_only=True):
+    """What puts a MutatingAdmissionPolicy in force."""
+
+    spec: PolicyBindingSpec = PolicyBindingSpec()
+
+
+async def policy_bindings(discovery: Discovery) -> Resource[PolicyBinding] | None:
+    """The resource of the bindings in the version that the server serves; None if there is none."""
+    plural = "mutatingadmissionpolicybindings"
+    resource = await served_resource(discovery, POLICY_GROUP, plural)
+    return read_as(resource, PolicyBinding) if resource is not None else None

@@ -106,7 +106,7 @@ async def read_header(
     Raises:
         UnknownKind: the cluster does not serve the resource.
     """
-    resource = await _find(discovery, group, plural)
+    resource = await served_resource(discovery, group, plural)
     if resource is None:
         raise UnknownKind(f"{plural}.{group}" if group else plural)
     path = resource.path(quote(namespace, safe=""), quote(name, safe=":"))
@@ -119,7 +119,10 @@ async def read_header(
         raise
 
 
-async def _find(discovery: Discovery, group: str, plural: str) -> Resource[ObjectHeader] | None:
+async def served_resource(
+    discovery: Discovery, group: str, plural: str
+) -> Resource[ObjectHeader] | None:
+    """The resource in the first version of its group that serves it; None if none does."""
     for version in await discovery.versions(group):
         for entry in await discovery.resources(group, version):
             if entry.name == plural and "/" not in plural:

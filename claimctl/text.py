@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterable
 from datetime import datetime
 
 MOST = 3
 """How many names a message lists."""
+_NUMBER = re.compile("([0-9]+)")
 
 
 def listed(names: Iterable[str], most: int = MOST) -> str:
@@ -15,6 +17,13 @@ def listed(names: Iterable[str], most: int = MOST) -> str:
     known = list(names)
     more = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + more
+
+
+def natural(name: str) -> tuple[list[tuple[str, int]], str]:
+    """A key that sorts names as people count: pod-2 before pod-10."""
+    parts = _NUMBER.split(name)
+    numbers = [*map(int, parts[1::2]), 0]
+    return list(zip(parts[::2], numbers, strict=True)), name
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -11,6 +11,7 @@ LABS = {
     "model": ("model.lab", "try every order of events within small bounds"),
     "torture": ("torture.lab", "play random schedules and faults on kube-in-process"),
     "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
+    "agreement": ("agreement.lab", "ask all commands about random states; all must say the truth"),
     "kinds": ("kinds.lab", "play random rules of a kind, lies of its status, and lost rights"),
     "histories": ("torture.histories", "compare what claimctl does before and after a change"),
     "habits": ("habits.lab", "play drivers with habits, with claimctl and without it"),

@@ -22,10 +22,9 @@ from claimctl_witness.witness import DEALLOCATED_IN_USE
 from tests.e2e.commands import claimctl, command_line
 
 BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")
-ENDS = (
-    *("unreserved-workload", "deployment-deleted", "job-ended"),
-    *("node-cordoned", "rescheduled", "avoided", "resized", "downgrade"),
-)
+ENDS = ("unreserved-workload", "deployment-deleted", "job-ended")
+STICKY = "sticky-claims"
+MOVES = ("node-cordoned", "rescheduled", "avoided", "resized", "downgrade")
 
 
 async def shown(*arguments: str) -> dict[str, Any]:
@@ -52,10 +51,11 @@ async def test_the_default_shows_todays_kubernetes_and_then_the_kep() -> None:
     document = await shown()
     assert (document["dialect"], document["version"]) == ("hold,native", "1.36")
     names = [(step["dialect"], step["name"]) for step in document["steps"]]
-    today = (*BOTH, "finished-pod", *ENDS)
+    today = (*BOTH, "finished-pod", *ENDS, STICKY, *MOVES)
     kep = (*BOTH, "mixed-list", "downgrade", "downgrade-refused")
     assert names == [*(("hold", name) for name in today), *(("native", name) for name in kep)]
     assert "by the admission policy, the next ones run on node-1" in told(document, "avoided")
+    assert re.search(r"the next train-2 has node-2/dev-\d again", told(document, STICKY))
     document["steps"] = document["steps"][len(today) :]
     assert figures(document, "shared-claim") == (600, 1)
     assert figures(document, "rolling-restart") == (600, 1)
@@ -66,7 +66,9 @@ async def test_the_default_shows_todays_kubernetes_and_then_the_kep() -> None:
 
 def test_native_alone_plays_all_its_steps() -> None:
     (part,) = parts_to_play("native", None)
-    assert [step for step in (*BOTH, *ENDS, "downgrade-refused") if not part.plays(step)] == []
+    assert [
+        step for step in (*BOTH, *ENDS, STICKY, *MOVES, "downgrade-refused") if not part.plays(step)
+    ] == []
 
 
 @pytest.mark.real_time(150)
@@ -77,7 +79,7 @@ async def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path:
     document = await shown(*arguments)
     assert (document["dialect"], document["version"]) == ("hold", "1.34")
     names = tuple(step["name"] for step in document["steps"])
-    assert names == (*BOTH, "finished-pod", *ENDS, "more-than-256")
+    assert names == (*BOTH, "finished-pod", *ENDS, *MOVES, "more-than-256")
     assert figures(document, "shared-claim") == (40, 41)
     assert figures(document, "rescheduled") == (3, 4)
     assert figures(document, "downgrade") == (120, 120)
@@ -93,7 +95,7 @@ async def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path:
 async def test_the_story_in_podgroup() -> None:
     document = await shown("--reservation-mode", "podgroup", "--kubernetes-version", "1.36")
     names = tuple(step["name"] for step in document["steps"])
-    assert names == (*BOTH, "finished-pod", *ENDS, "downgrade-refused")
+    assert names == (*BOTH, "finished-pod", *ENDS, STICKY, *MOVES, "downgrade-refused")
     assert figures(document, "shared-claim") == (600, 2)
     assert figures(document, "rolling-restart") == (600, 2)
     assert figures(document, "downgrade") == (200, 200)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
 import shutil
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -289,7 +291,7 @@ def test_taints_come_and_go_one_by_one(kubectl: Kubectl) -> None:
 
 @needs_kubectl
 def test_under_rbac_tokens_and_impersonation_decide(tmp_path: Path) -> None:
-    with serving(tmp_path / "kubeconfig", "--authorization", "rbac", "--nodes", "1"):
+    with serving(tmp_path / "kubeconfig", "--nodes", "1"):
         kubectl = Kubectl(tmp_path / "kubeconfig")
         kubectl("create", "serviceaccount", "viewer")
         kubectl(
@@ -309,16 +311,31 @@ def test_under_rbac_tokens_and_impersonation_decide(tmp_path: Path) -> None:
         assert "Unauthorized" in nobody.run("--token=wrong", "get", "pods").stderr
 
 
+def connected(kubeconfig: Path, folder: Path) -> ssl.SSLSocket:
+    """A connection to the API server as the user of a kubeconfig."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    texts = [
+        base64.b64decode(data).decode()
+        for data in (user["client-certificate-data"], user["client-key-data"])
+    ]
+    (folder / "user.pem").write_text("\n".join(texts))
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    context.load_cert_chain(folder / "user.pem")
+    address = ("127.0.0.1", int(cluster["server"].rpartition(":")[2]))
+    plain = socket.create_connection(address, timeout=TIMEOUT_SECONDS)
+    return context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_serving_in_order_also_with_watches_open(
-    tmp_path: Path, sent: signal.Signals, code: int
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sent: signal.Signals, code: int
 ) -> None:
     path = tmp_path / "kubeconfig"
     with serving(path, "--nodes", "0") as process:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        text = path.read_text()
-        port = int(text.partition("http://127.0.0.1:")[2].split()[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS) as watch:
+        with connected(path, tmp_path_factory.mktemp("certificate")) as watch:
             watch.sendall(b"GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert watch.recv(64).startswith(b"HTTP/1.1 200")
             process.send_signal(sent)

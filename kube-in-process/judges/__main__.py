@@ -12,6 +12,7 @@ PROGRAMS = {
     "kubectl-record": ("differential.kubectl.record", "record what kubectl asks a real server"),
     "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
     "refusals-record": ("conformance.refusals.record", "record how bodies are refused"),
+    "policies-record": ("conformance.policies.record", "record what mutating policies do"),
     "differential": ("differential.lab", "compare kube-in-process with real servers"),
     "differential-again": ("differential.again", "compare kept answers of real servers again"),
     "differential-record": ("differential.record", "make a recording of kept answers"),
@@ -20,6 +21,7 @@ PROGRAMS = {
     "policy-record": ("policy_record", "record the roles that a real server makes at its start"),
     "schema-record": ("schema_record", "record the fields of the kinds from the official client"),
     "openapi-record": ("openapi_record", "record what a real server says about fields"),
+    "suite": ("suite", "run a client's own tests on kube-in-process and on real servers"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
 }
 """The module of each program, and what it does."""

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kube_in_process.real.flags import Parser, Servers
 from kube_in_process.real.servers.plane import ControlPlane, Wanted, running
 from kube_in_process.real.servers.programs import CannotStart
+from kube_in_process.real.transport import HttpTransport
 
 T = TypeVar("T")
+_JSON = {"content-type": "application/json"}
+
+
+async def answer(
+    transport: HttpTransport,
+    method: str,
+    path: str,
+    body: object,
+    headers: Mapping[str, str] = _JSON,
+) -> tuple[int, Any]:
+    """The status and the body of an answer. The path may have a query."""
+    path, _, query = path.partition("?")
+    pairs = [
+        (name, value) for name, _, value in (it.partition("=") for it in query.split("&")) if name
+    ]
+    data = json.dumps(body).encode()
+    response = await transport.send(method, path, pairs, dict(headers), data)
+    text = b"".join([part async for part in response.body])
+    return response.status, json.loads(text)
 
 
 def record(

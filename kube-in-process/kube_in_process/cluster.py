@@ -112,8 +112,8 @@ class Cluster:
         self.claims = ClaimController(self._context)
         self.nodes = NodeController(self._context, self.kubelet)
         self._components: dict[str, Component[Any]] = {
-            each.name: each
-            for each in (
+            component.name: component
+            for component in (
                 DisruptionController(self._context),
                 DeploymentController(self._context),
                 ReplicaSetController(self._context),

@@ -54,13 +54,13 @@ def runs_of(
         if (revision.group, revision.plural) == _PODS:
             pod = revision.object()
             pods.setdefault(uid(pod), _Statuses()).see(pod, gone=revision.type == "DELETED")
-    found = (_cut(run, deaths.get(run.node, ())) for pod in pods.values() for run in pod.runs())
-    return [run for run in found if run.since < run.until]
+    runs = (_cut(run, deaths.get(run.node, ())) for pod in pods.values() for run in pod.runs())
+    return [run for run in runs if run.since < run.until]
 
 
 def _cut(run: ContainerRun, deaths: Sequence[float]) -> ContainerRun:
     """A run that ends with its node, at the latest."""
-    after = [each for each in deaths if each >= run.since - _BLUR]
+    after = [death for death in deaths if death >= run.since - _BLUR]
     return replace(run, until=min(run.until, *after)) if after else run
 
 
@@ -84,7 +84,7 @@ class _Statuses:
             if running and before and _time(running["startedAt"]) + _BLUR == before.since:
                 continue
             # of a container that was never started, a kubelet tells no times
-            times = [each.get("finishedAt") for each in ends if each]
+            times = [end.get("finishedAt") for end in ends if end]
             self._close(name, [_time(time) for time in times if time])
             if running:
                 self.open[name] = _run(pod, name, _time(running["startedAt"]))
@@ -102,14 +102,14 @@ class _Statuses:
         """A container has ended: at the first of these times that fits, or when nobody knows."""
         run = self.open.pop(name, None)
         if run is not None:
-            fitting = [each for each in ends if each >= run.since - _BLUR]
+            fitting = [end for end in ends if end >= run.since - _BLUR]
             until = min(fitting, default=run.since)
             self.ended.append(replace(run, until=until))
 
     def runs(self) -> Iterator[ContainerRun]:
         yield from self.ended
         # nobody knows when the containers of a pod end that is being deleted
-        yield from (replace(each, until=self.deleted_at) for each in self.open.values())
+        yield from (replace(run, until=self.deleted_at) for run in self.open.values())
 
 
 def _statuses(pod: Object) -> Iterator[Object]:
@@ -119,13 +119,13 @@ def _statuses(pod: Object) -> Iterator[Object]:
 
 
 def _run(pod: Object, container: str, started: float) -> ContainerRun:
-    claims = [each.claim for each in pod_claims(pod) if each.claim]
+    claims = [pod_claim.claim for pod_claim in pod_claims(pod) if pod_claim.claim]
     space, plain = key_of(pod)
     return ContainerRun(
         f"{space}/{plain}",
         container,
         node_name(pod),
-        tuple(f"{space}/{each}" for each in claims),
+        tuple(f"{space}/{claim}" for claim in claims),
         started + _BLUR,
     )
 

@@ -93,7 +93,7 @@ def uses_of(calls: Iterable[Call], deaths: Deaths = NONE) -> list[Use]:
     done: list[Use] = []
     open_: dict[tuple[str, str], Use] = {}
     died = sorted((at, node) for node, times in deaths.items() for at in times)
-    for call in sorted(calls, key=lambda each: each.time):
+    for call in sorted(calls, key=lambda call: call.time):
         while died and died[0][0] <= call.asked:
             done += _ended(open_, *died.pop(0))
         key = (call.uid, call.node)
@@ -134,21 +134,21 @@ def judge(
     """
     uses, revisions = uses_of(calls, deaths), list(history)
     allocated = _allocated(revisions)
-    found = [
+    faults = [
         *_given_away(uses, allocated),
         *_prepared_twice(uses, allocated),
         *_unallocated(uses, allocated),
         *_unprepared(uses, runs_of(revisions, deaths), _with_devices(revisions, driver)),
     ]
-    return sorted(found, key=lambda each: each.since)
+    return sorted(faults, key=lambda fault: fault.since)
 
 
 def judge_cluster(cluster: Cluster) -> list[DeviceFault]:
     """The faults in the history of a cluster in a process, by the calls of each of its drivers."""
     shift = cluster.clock.now().timestamp() - cluster.clock.monotonic()
-    history = [replace(each, at=each.at + shift) for each in cluster.history()]
+    history = [replace(revision, at=revision.at + shift) for revision in cluster.history()]
     deaths = {
-        node: [each + shift for each in times] for node, times in cluster.kubelet.deaths.items()
+        node: [time + shift for time in times] for node, times in cluster.kubelet.deaths.items()
     }
     faults: list[DeviceFault] = []
     for driver in cluster.drivers.values():
@@ -156,7 +156,7 @@ def judge_cluster(cluster: Cluster) -> list[DeviceFault]:
             replace(call, asked=call.asked + shift, time=call.time + shift) for call in driver.calls
         ]
         faults += judge(calls, history, deaths, driver.name)
-    return sorted(faults, key=lambda each: each.since)
+    return sorted(faults, key=lambda fault: fault.since)
 
 
 _Spans = Mapping[str, Sequence[_Span]]
@@ -189,7 +189,7 @@ def _given_away(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]
 
 
 def _prepared_twice(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
-    for one, two in combinations(sorted(uses, key=lambda each: each.since), 2):
+    for one, two in combinations(sorted(uses, key=lambda use: use.since), 2):
         shared = set(one.devices) & set(two.devices)
         if one.claim != two.claim and shared and two.since < one.until:
             lasted = min(one.until, two.until) - two.since
@@ -216,14 +216,14 @@ def _unallocated(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault
 
 def _with_devices(history: Iterable[Revision], driver: str) -> set[str]:
     """The claims that ever had a device of the driver, as namespace/name. It prepares no others."""
-    found = set()
+    claims = set()
     for revision in history:
         if (revision.group, revision.plural) == _CLAIMS:
             allocation = (revision.object().get("status") or {}).get("allocation") or {}
             results = (allocation.get("devices") or {}).get("results") or ()
             if any(not driver or result["driver"] == driver for result in results):
-                found.add(f"{revision.namespace}/{revision.name}")
-    return found
+                claims.add(f"{revision.namespace}/{revision.name}")
+    return claims
 
 
 def _unprepared(
@@ -234,9 +234,9 @@ def _unprepared(
         for claim in run.claims:
             if claim not in devices:
                 continue
-            mine = [each for each in uses if (each.name, each.node) == (claim, run.node)]
+            mine = [use for use in uses if (use.name, use.node) == (claim, run.node)]
             for since, until in _gaps(run, mine):
-                device = next((", ".join(each.devices) for each in mine[:1]), "a device")
+                device = next((", ".join(use.devices) for use in mine[:1]), "a device")
                 yield DeviceFault(
                     RAN_UNPREPARED, f"{claim} in {run.pod}", device, since, until - since
                 )
@@ -245,7 +245,7 @@ def _unprepared(
 def _gaps(run: ContainerRun, uses: Iterable[Use]) -> Iterable[tuple[float, float]]:
     """The times of a run that no use covers."""
     begin = run.since
-    for use in sorted(uses, key=lambda each: each.since):
+    for use in sorted(uses, key=lambda use: use.since):
         if use.until <= begin:
             continue
         if use.since > begin and begin < run.until:

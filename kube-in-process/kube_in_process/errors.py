@@ -125,7 +125,7 @@ def forbidden_field(path: str, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
-    values = ", ".join(quoted(each) for each in supported)
+    values = ", ".join(quoted(choice) for choice in supported)
     text = f"Unsupported value: {quoted(value)}: supported values: {values}"
     return FieldError("FieldValueNotSupported", path, text)
 

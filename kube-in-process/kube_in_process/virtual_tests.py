@@ -29,8 +29,8 @@ _MARKERS = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for each in _MARKERS:
-        config.addinivalue_line("markers", each)
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
 @pytest.hookimpl(tryfirst=True)

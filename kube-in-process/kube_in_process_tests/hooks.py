@@ -79,16 +79,16 @@ async def hooks() -> AsyncIterator[Hooks]:
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    made = Hooks("", base64.b64encode(authority.cert_pem.bytes()).decode())
+    configured = Hooks("", base64.b64encode(authority.cert_pem.bytes()).decode())
     app = web.Application()
-    app.router.add_post("/{path:.*}", made.serve)
+    app.router.add_post("/{path:.*}", configured.serve)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
-    made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    configured.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
     try:
-        yield made
+        yield configured
     finally:
         await runner.cleanup()
 

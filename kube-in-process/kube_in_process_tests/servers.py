@@ -74,15 +74,15 @@ class Server:
         """A whole stream, as (type, name)."""
         response = await self.open("GET", path)
         lines = b"".join([part async for part in response.body]).splitlines()
-        found = [json.loads(line) for line in lines]
-        return [(each["type"], each["object"]["metadata"].get("name", "")) for each in found]
+        lines_read = [json.loads(line) for line in lines]
+        return [(line["type"], line["object"]["metadata"].get("name", "")) for line in lines_read]
 
 
 def server(dialect: Preset = Preset.PLAIN, **options: Any) -> Server:
     handler = api_server(ClusterOptions(preset=dialect, **options), LoopClock(EPOCH))
-    made = Server(handler)
-    made.local().create("namespaces", {"metadata": {"name": "ns"}})
-    return made
+    asked = Server(handler)
+    asked.local().create("namespaces", {"metadata": {"name": "ns"}})
+    return asked
 
 
 def claim(name: str = "c", **spec: Any) -> Object:

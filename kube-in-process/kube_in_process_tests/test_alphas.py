@@ -28,14 +28,18 @@ def of_137(**options: Any) -> Server:
 async def test_1_37_alone_serves_neither() -> None:
     plain = of_137()
     group = await plain.send("GET", SCHEDULING)
-    assert [each["version"] for each in group.body["versions"]] == ["v1", "v1beta1"]
+    assert [version["version"] for version in group.body["versions"]] == ["v1", "v1beta1"]
     assert (await plain.open("GET", "/apis/lifecycle.k8s.io")).status == 404
 
 
 async def test_a_pod_group_is_the_same_object_in_v1beta1_and_v1alpha3() -> None:
     both = of_137(alphas=True)
     group = await both.send("GET", SCHEDULING)
-    assert [each["version"] for each in group.body["versions"]] == ["v1", "v1beta1", "v1alpha3"]
+    assert [version["version"] for version in group.body["versions"]] == [
+        "v1",
+        "v1beta1",
+        "v1alpha3",
+    ]
     body = {
         "metadata": {"name": "g"},
         "spec": {
@@ -54,11 +58,11 @@ async def test_a_pod_group_is_the_same_object_in_v1beta1_and_v1alpha3() -> None:
 
 
 async def test_1_38_serves_pod_groups_in_v1_too() -> None:
-    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 38))
+    asked = server(Preset.POD_GROUPS, kubernetes_version=(1, 38))
     served = {}
     for version in ("v1", "v1beta1"):
-        answer = await made.send("GET", f"{SCHEDULING}/{version}")
-        served[version] = {each["name"] for each in answer.body["resources"]}
+        answer = await asked.send("GET", f"{SCHEDULING}/{version}")
+        served[version] = {resource["name"] for resource in answer.body["resources"]}
     assert {"podgroups", "workloads", "priorityclasses"} <= served["v1"]
     assert {"podgroups", "workloads"} <= served["v1beta1"]
     assert "priorityclasses" not in served["v1beta1"]
@@ -68,15 +72,15 @@ async def test_1_38_serves_pod_groups_in_v1_too() -> None:
 async def test_the_size_of_a_gang_may_change_from_1_37_on(
     version: tuple[int, int], status: int
 ) -> None:
-    made = server(Preset.POD_GROUPS, kubernetes_version=version)
+    asked = server(Preset.POD_GROUPS, kubernetes_version=version)
     served = "v1beta1" if version >= (1, 37) else "v1alpha2"
     groups = f"{SCHEDULING}/{served}/namespaces/ns/podgroups"
     body = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
-    assert (await made.send("POST", groups, body)).status == 201
+    assert (await asked.send("POST", groups, body)).status == 201
 
     async def changed(policy: Object) -> int:
         return (
-            await made.merge_patch(f"{groups}/g", {"spec": {"schedulingPolicy": policy}})
+            await asked.merge_patch(f"{groups}/g", {"spec": {"schedulingPolicy": policy}})
         ).status
 
     assert await changed({"gang": {"minCount": 3}}) == status
@@ -91,10 +95,10 @@ async def test_a_composite_pod_group_is_served_in_v1alpha3_alone() -> None:
         "workloadRef": {"workloadName": "train", "templateName": "all"},
     }
     path = "namespaces/ns/compositepodgroups"
-    made = await both.send(
+    created = await both.send(
         "POST", f"{SCHEDULING}/v1alpha3/{path}", {"metadata": {"name": "all"}, "spec": spec}
     )
-    assert (made.status, made.body["spec"]) == (201, spec)
+    assert (created.status, created.body["spec"]) == (201, spec)
     assert (await both.open("GET", f"{SCHEDULING}/v1beta1/{path}")).status == 404
 
 
@@ -118,7 +122,7 @@ async def test_the_status_of_an_eviction_request_is_written_by_its_controller(
     status: Object,
 ) -> None:
     served = of_137(alphas=True)
-    made = await served.send("POST", REQUESTS, {**REQUEST, "status": {"observedGeneration": 7}})
-    assert made.body["status"] == {}
+    created = await served.send("POST", REQUESTS, {**REQUEST, "status": {"observedGeneration": 7}})
+    assert created.body["status"] == {}
     answer = await served.merge_patch(f"{REQUESTS}/drain-p/status", {"status": status})
     assert (answer.status, answer.body["spec"]) == (200, REQUEST["spec"])

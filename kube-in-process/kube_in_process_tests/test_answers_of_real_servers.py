@@ -24,10 +24,10 @@ _RESERVATION: dict[str, Any] = {
 
 
 def with_definitions() -> Server:
-    made = server()
+    served = server()
     for body in definitions():
-        made.local().create("customresourcedefinitions", body)
-    return made
+        served.local().create("customresourcedefinitions", body)
+    return served
 
 
 def asked(method: str, path: str, body: Any = None) -> Answered:
@@ -63,8 +63,8 @@ def test_a_custom_object_of_another_version_is_told_which_one_is_expected() -> N
 
 async def test_the_status_of_a_custom_object_takes_nothing_else_along() -> None:
     served = with_definitions()
-    made = await served.send("POST", _ROOT, _RESERVATION)
-    version = made.body["metadata"]["resourceVersion"]
+    created = await served.send("POST", _ROOT, _RESERVATION)
+    version = created.body["metadata"]["resourceVersion"]
     named = {"name": "a", "resourceVersion": version}
     meta = {**named, "labels": {"x": "y"}, "generateName": "made-"}
     body = {**_RESERVATION, "metadata": meta, "status": {"observedGeneration": 1}}
@@ -81,8 +81,8 @@ async def test_a_job_is_stored_with_the_labels_that_it_is_shown_with_by_its_next
     served = server()
     answers = [await served.send("POST", path, job)]
     answers += [await served.merge_patch(f"{path}/a", {"kind": "Job"}) for _ in range(2)]
-    assert all(each.body["metadata"]["labels"]["job-name"] == "a" for each in answers)
-    first, second, third = [each.body["metadata"]["resourceVersion"] for each in answers]
+    assert all(answer.body["metadata"]["labels"]["job-name"] == "a" for answer in answers)
+    first, second, third = [answer.body["metadata"]["resourceVersion"] for answer in answers]
     assert first != second == third
 
 
@@ -98,11 +98,11 @@ def test_a_template_requests_nothing_of_what_it_is_limited_to_and_a_pod_does() -
         replicas = await served.send("POST", group, {"metadata": {"name": "a"}, "spec": spec})
         pod = {"metadata": {"name": "a"}, "spec": {"containers": containers}}
         single = await served.send("POST", "/api/v1/namespaces/ns/pods", pod)
-        made = replicas.body["spec"]["template"]["spec"]["containers"][0]["resources"]
-        return made, single.body["spec"]["containers"][0]["resources"]
+        created = replicas.body["spec"]["template"]["spec"]["containers"][0]["resources"]
+        return created, single.body["spec"]["containers"][0]["resources"]
 
-    made, single = run(go())
-    assert made == {"limits": {"cpu": "1"}}
+    created, single = run(go())
+    assert created == {"limits": {"cpu": "1"}}
     assert single == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
 
 
@@ -116,7 +116,7 @@ async def test_a_null_that_is_applied_to_a_custom_object_has_the_wrong_type() ->
     body = {**_RESERVATION, "spec": spec}
     applied = await with_definitions().send("PATCH", f"{_ROOT}/a?fieldManager=x", body, _APPLY)
     created = await with_definitions().send("POST", _ROOT, body)
-    assert [each.body["details"]["causes"][0]["message"] for each in (applied, created)] == [
+    assert [given.body["details"]["causes"][0]["message"] for given in (applied, created)] == [
         'Invalid value: "null": spec.workloadRef.kind in body must be of type string: "null"',
         "Required value",
     ]
@@ -124,8 +124,8 @@ async def test_a_null_that_is_applied_to_a_custom_object_has_the_wrong_type() ->
 
 async def test_a_status_that_is_no_object_is_named_without_a_dot() -> None:
     served = with_definitions()
-    made = await served.send("POST", _ROOT, _RESERVATION)
-    body = {**made.body, "status": "b"}
+    created = await served.send("POST", _ROOT, _RESERVATION)
+    body = {**created.body, "status": "b"}
     answer = await served.send("PUT", f"{_ROOT}/a/status", body)
     assert answer.body["details"]["causes"][0]["field"] == "status"
 
@@ -167,11 +167,11 @@ async def test_a_custom_object_that_is_patched_into_another_kind_is_refused(
 
 async def test_a_custom_object_with_a_wrong_type_loses_its_managed_fields() -> None:
     served = with_definitions()
-    made = await served.send("POST", _ROOT, _RESERVATION)
+    created = await served.send("POST", _ROOT, _RESERVATION)
     spec = {**_RESERVATION["spec"], "resourceClaimTemplateName": []}
-    answer = await served.send("PUT", f"{_ROOT}/a/status", {**made.body, "spec": spec})
+    answer = await served.send("PUT", f"{_ROOT}/a/status", {**created.body, "spec": spec})
     assert answer.status == 200
-    assert "managedFields" in made.body["metadata"]
+    assert "managedFields" in created.body["metadata"]
     assert "managedFields" not in answer.body["metadata"]
 
 
@@ -291,8 +291,8 @@ def test_only_a_dry_run_of_an_apply_that_creates_shows_a_self_link(
 
 async def test_the_first_deletion_of_a_finalized_namespace_only_marks_it() -> None:
     served = server()
-    made = await served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
-    body = {**made.body, "spec": {"finalizers": []}}
+    created = await served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
+    body = {**created.body, "spec": {"finalizers": []}}
     await served.send("PUT", "/api/v1/namespaces/b/finalize", body)
     first = await served.send("DELETE", "/api/v1/namespaces/b")
     assert first.body["status"]["phase"] == "Terminating"
@@ -308,7 +308,7 @@ async def test_a_list_of_one_name_has_no_second_page() -> None:
     for name in ("a", "b", "c"):
         await served.send("POST", path, {"metadata": {"name": name}})
     one = await served.send("GET", f"{path}?limit=1&fieldSelector=metadata.name=b")
-    assert [each["metadata"]["name"] for each in one.body["items"]] == ["b"]
+    assert [item["metadata"]["name"] for item in one.body["items"]] == ["b"]
     assert "continue" not in one.body["metadata"]
     # in all namespaces the server reads all objects
     everywhere = "/api/v1/configmaps?limit=1&fieldSelector=metadata.name=a"
@@ -426,8 +426,8 @@ async def test_an_update_checks_generate_name_by_the_rules_of_the_kind(
     version: tuple[int, int], path: str, body: dict[str, Any], base: str, wrong: str
 ) -> None:
     served = server(kubernetes_version=version)
-    made = await served.send("POST", path, {"metadata": {"name": "a"}, **body})
-    assert made.status == 201
+    created = await served.send("POST", path, {"metadata": {"name": "a"}, **body})
+    assert created.status == 201
     answer = await served.merge_patch(f"{path}/a", {"metadata": {"generateName": base}})
     assert answer.status == (422 if wrong else 200)
     if wrong:
@@ -500,12 +500,12 @@ async def test_empty_labels_of_a_jobs_template_are_those_of_the_job_at_once(
     root = "/apis/batch/v1/namespaces/ns/jobs"
     spec = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "x"}]}
     template = {"metadata": {"labels": labels}, "spec": spec}
-    made = await served.send(
+    created = await served.send(
         "POST", root, {"metadata": {"name": "a"}, "spec": {"template": template}}
     )
     patched = await served.merge_patch(f"{root}/a", {})
-    assert made.body["metadata"]["labels"] == patched.body["metadata"]["labels"] != {}
-    versions = [one.body["metadata"]["resourceVersion"] for one in (made, patched)]
+    assert created.body["metadata"]["labels"] == patched.body["metadata"]["labels"] != {}
+    versions = [one.body["metadata"]["resourceVersion"] for one in (created, patched)]
     assert (versions[0] != versions[1]) == written
 
 
@@ -523,14 +523,14 @@ async def test_a_scale_owns_the_replicas_only_if_a_manager_owned_them_before() -
     }
     media = {"content-type": "application/apply-patch+yaml"}
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 4}}
-    found = []
+    owned = []
     for name, replicas in (("a", {}), ("b", {"replicas": 1})):
         applied = {**body, "metadata": {"name": name}, "spec": {**body["spec"], **replicas}}
         await served.send("PATCH", f"{root}/{name}?fieldManager=one", applied, media)
         await served.send("PUT", f"{root}/{name}/scale", {**scale, "metadata": {"name": name}})
         entries = (await served.send("GET", f"{root}/{name}")).body["metadata"]["managedFields"]
-        found.append([(each["operation"], each.get("subresource", "")) for each in entries])
-    assert found == [[("Apply", "")], [("Apply", ""), ("Update", "scale")]]
+        owned.append([(entry["operation"], entry.get("subresource", "")) for entry in entries])
+    assert owned == [[("Apply", "")], [("Apply", ""), ("Update", "scale")]]
 
 
 @pytest.mark.parametrize(

@@ -51,20 +51,20 @@ def ask(release: tuple[int, int], *requests: tuple[str, str, Any]) -> list[tuple
 )
 def test_each_release_serves_its_versions(release: tuple[int, int], versions: list[str]) -> None:
     ((_, body),) = ask(release, ("GET", GROUP, None))
-    assert [each["version"] for each in body["versions"]] == versions
+    assert [version["version"] for version in body["versions"]] == versions
 
 
 def test_requests_are_flat_in_v1beta1_and_below_exactly_in_v1beta2() -> None:
     claims = f"{GROUP}/v1beta1/namespaces/default/resourceclaims"
     body = {"metadata": {"name": "slice"}, "spec": {"devices": {"requests": [OLD_REQUEST]}}}
-    made, old, new = ask(
+    created, old, new = ask(
         (1, 33),
         ("POST", claims, body),
         ("GET", f"{claims}/slice", None),
         ("GET", f"{claims}/slice".replace("v1beta1", "v1beta2"), None),
     )
-    assert made[0] == 201
-    assert made[1]["apiVersion"] == "resource.k8s.io/v1beta1"
+    assert created[0] == 201
+    assert created[1]["apiVersion"] == "resource.k8s.io/v1beta1"
     assert old[1]["spec"]["devices"]["requests"] == [OLD_REQUEST | DEFAULTS]
     exactly = {"deviceClassName": "gpu.example.com", **DEFAULTS}
     assert new[1]["spec"]["devices"]["requests"] == [{"name": "gpu", "exactly": exactly}]
@@ -73,13 +73,13 @@ def test_requests_are_flat_in_v1beta1_and_below_exactly_in_v1beta2() -> None:
 def test_templates_are_converted_too() -> None:
     templates = f"{GROUP}/v1beta1/namespaces/default/resourceclaimtemplates"
     spec = {"spec": {"devices": {"requests": [OLD_REQUEST]}}}
-    made, _ = ask(
+    created, _ = ask(
         (1, 32),
         ("POST", templates, {"metadata": {"name": "gpu"}, "spec": spec}),
         ("GET", f"{templates}/gpu", None),
     )
-    assert made[0] == 201
-    assert made[1]["spec"]["spec"]["devices"]["requests"] == [OLD_REQUEST | DEFAULTS]
+    assert created[0] == 201
+    assert created[1]["spec"]["spec"]["devices"]["requests"] == [OLD_REQUEST | DEFAULTS]
 
 
 def test_devices_are_basic_in_v1beta1() -> None:

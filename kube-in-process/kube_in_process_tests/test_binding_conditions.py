@@ -39,18 +39,18 @@ def claim(world: World, name: str, device_class: str) -> None:
 
 def both(world: World, name: str, *claims: str, **spec: Any) -> Object:
     """A pod that uses several claims."""
-    uses = [{"name": each, "resourceClaimName": each} for each in claims]
+    uses = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     return world.pod(name, resourceClaims=uses, **spec)
 
 
 def node(world: World, pod: str) -> str:
-    found: str = world.get("pods", pod)["spec"].get("nodeName", "")
-    return found
+    value: str = world.get("pods", pod)["spec"].get("nodeName", "")
+    return value
 
 
 def nominated(world: World, pod: str) -> str:
-    found: str = world.get("pods", pod)["status"].get("nominatedNodeName", "")
-    return found
+    value: str = world.get("pods", pod)["status"].get("nominatedNodeName", "")
+    return value
 
 
 async def test_a_pod_is_bound_at_the_next_look_after_its_device_is_ready(world: World) -> None:
@@ -89,7 +89,7 @@ async def test_a_second_pod_of_the_claim_is_listed_and_waits_too(world: World) -
     await world.passes(5.1)
     world.pod("r", "slow")
     await world.passes(0.5)
-    assert [node(world, each) for each in "pqr"] == ["node-0"] * 3
+    assert [node(world, pod) for pod in "pqr"] == ["node-0"] * 3
 
 
 async def test_other_pods_are_scheduled_during_the_wait(world: World) -> None:
@@ -135,8 +135,8 @@ async def test_a_claim_without_allocation_is_waited_for(world: World) -> None:
     world.claim("other")
     both(world, "p", "other", "slow")
     await world.passes(2)
-    found = world.get("resourceclaims", "other")
-    world.api.update("resourceclaims", {**found, "status": {}}, "status")
+    stored = world.get("resourceclaims", "other")
+    world.api.update("resourceclaims", {**stored, "status": {}}, "status")
     drivers.report("slow")
     await world.passes(60)
     assert (node(world, "p"), nominated(world, "p")) == ("", "node-0")
@@ -147,8 +147,8 @@ async def test_a_claim_that_is_gone_ends_the_wait(world: World) -> None:
     world.claim("other")
     both(world, "p", "other", "slow")
     await world.passes(2)
-    found = world.get("resourceclaims", "other")
-    freed = world.api.update("resourceclaims", {**found, "status": {}}, "status")
+    stored = world.get("resourceclaims", "other")
+    freed = world.api.update("resourceclaims", {**stored, "status": {}}, "status")
     freed["metadata"].pop("finalizers")
     world.api.update("resourceclaims", freed)
     world.api.delete("resourceclaims", "default", "other")
@@ -281,11 +281,11 @@ async def test_a_device_for_all_nodes_is_bound_to_the_chosen_one_if_it_asks_for_
         claim(world, name, name)
         world.pod(name, name)
     await world.passes(1)
-    found = {
-        each: world.get("resourceclaims", each)["status"]["allocation"].get("nodeSelector")
-        for each in ("bound", "free")
+    selectors = {
+        plain: world.get("resourceclaims", plain)["status"]["allocation"].get("nodeSelector")
+        for plain in ("bound", "free")
     }
-    assert found == {"bound": NODE_0, "free": None}
+    assert selectors == {"bound": NODE_0, "free": None}
 
 
 async def test_before_1_36_the_fields_are_dropped_and_nothing_waits() -> None:

@@ -59,10 +59,10 @@ def test_several_warnings_are_told_of_a_refused_body_too() -> None:
 
 
 async def test_logs_are_empty_and_nothing_can_be_executed() -> None:
-    made = server()
-    made.local().create("pods", pod(), "ns")
-    response = await made.open("GET", "/api/v1/namespaces/ns/pods/p/log")
+    served = server()
+    served.local().create("pods", pod(), "ns")
+    response = await served.open("GET", "/api/v1/namespaces/ns/pods/p/log")
     assert response.status == 200
     assert b"".join([part async for part in response.body]) == b""
-    assert (await made.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 403
-    assert (await made.send("GET", "/api/v1/namespaces/ns/pods/nosuch/log")).status == 404
+    assert (await served.send("POST", "/api/v1/namespaces/ns/pods/p/exec")).status == 403
+    assert (await served.send("GET", "/api/v1/namespaces/ns/pods/nosuch/log")).status == 404

@@ -54,10 +54,10 @@ def test_reserved_for_any_pod_is_kept_by_gate(dialect: Preset, kept: bool) -> No
 
 
 def test_what_a_gate_let_in_stays_when_the_gate_is_switched_off() -> None:
-    made = server(Preset.RESERVED_FOR_ANY_POD)
-    me = made.local()
+    served = server(Preset.RESERVED_FOR_ANY_POD)
+    me = served.local()
     me.create("resourceclaims", claim(reservedFor=WORKLOAD), "ns")
-    made.api.switch(Features(version=(1, 36)))
+    served.api.switch(Features(version=(1, 36)))
     patched = me.patch("resourceclaims", "ns", "c", {"metadata": {"labels": {"a": "b"}}})
     assert patched["spec"]["reservedFor"] == WORKLOAD
 
@@ -90,11 +90,11 @@ class _Nobody:
 def test_reserving_needs_the_binding_permission_from_1_36(
     version: tuple[int, int], status: int
 ) -> None:
-    made = server(kubernetes_version=version)
-    made.local().create("resourceclaims", claim(), "ns")
-    nobody = made.api.authorizer = _Nobody()
+    served = server(kubernetes_version=version)
+    served.local().create("resourceclaims", claim(), "ns")
+    nobody = served.api.authorizer = _Nobody()
     body = {"status": {"allocation": ALLOCATION}}
-    answer = run(made.merge_patch(f"{CLAIMS}/c/status", body))
+    answer = run(served.merge_patch(f"{CLAIMS}/c/status", body))
     assert answer.status == status
     if status == 422:
         assert nobody.asked == [("patch", "binding", "")]
@@ -102,15 +102,15 @@ def test_reserving_needs_the_binding_permission_from_1_36(
 
 
 def test_components_of_the_cluster_may_always_reserve() -> None:
-    made = server()
-    me = made.local()
+    served = server()
+    me = served.local()
     me.create("resourceclaims", claim(), "ns")
-    made.api.authorizer = _Nobody()
+    served.api.authorizer = _Nobody()
     me.patch("resourceclaims", "ns", "c", {"status": {"allocation": ALLOCATION}}, "status")
 
 
 def test_a_pod_template_with_the_removed_source_field_is_refused() -> None:
-    made = server()
+    served = server()
     spec = {
         "template": {
             "spec": {
@@ -121,7 +121,7 @@ def test_a_pod_template_with_the_removed_source_field_is_refused() -> None:
         }
     }
     path = "/apis/batch/v1/namespaces/ns/jobs"
-    answer = run(made.send("POST", path, {"metadata": {"name": "j"}, "spec": spec}))
+    answer = run(served.send("POST", path, {"metadata": {"name": "j"}, "spec": spec}))
     assert answer.status == 422
     assert "must specify one of: `resourceClaimName`" in answer.body["message"]
     assert "resourceClaims[0].source" in answer.headers["warning"]

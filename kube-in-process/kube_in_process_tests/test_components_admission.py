@@ -91,8 +91,8 @@ async def test_a_pod_may_be_refused_on_single_nodes(world: World) -> None:
     for name, node in (("one", "node-0"), ("two", "node-1"), ("three", "node-2")):
         world.pod(name, nodeName=node, metadata=where)
     await world.passes(1)
-    found = [rejection(world, name)[1] for name in ("one", "two", "three")]
-    assert found == ["TopologyAffinityError", "UnexpectedAdmissionError", None]
+    rejections = [rejection(world, name)[1] for name in ("one", "two", "three")]
+    assert rejections == ["TopologyAffinityError", "UnexpectedAdmissionError", None]
 
 
 async def test_a_pod_whose_devices_cannot_be_prepared_waits_until_they_can(world: World) -> None:

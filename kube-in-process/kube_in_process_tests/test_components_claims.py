@@ -32,9 +32,9 @@ async def test_the_last_reference_and_the_allocation_go_in_one_write_and_the_fin
     world.api.delete("pods", "default", "p1")
     await world.passes(1)
     states = [
-        (each.object().get("status"), each.object()["metadata"].get("finalizers"))
-        for each in world.cluster.history(since)
-        if each.plural == "resourceclaims"
+        (revision.object().get("status"), revision.object()["metadata"].get("finalizers"))
+        for revision in world.cluster.history(since)
+        if revision.plural == "resourceclaims"
     ]
     assert states == [({}, [FINALIZER]), ({}, None)]
 
@@ -103,8 +103,8 @@ async def test_up_to_1_35_nothing_is_cleaned_beside_a_reference_that_is_not_know
     world.api.delete("pods", "default", "p1")
     await world.passes(60)
     assert world.listed() == ["work", "dead", "p1"]
-    found = world.get("resourceclaims", "shared")["status"]["reservedFor"]
-    world.reserve(*(each for each in found if each["name"] != "work"))
+    references = world.get("resourceclaims", "shared")["status"]["reservedFor"]
+    world.reserve(*(reference for reference in references if reference["name"] != "work"))
     await world.passes(1)
     assert (world.listed(), world.allocated()) == ([], False)
 
@@ -206,7 +206,9 @@ async def test_an_entry_of_any_kind_with_the_uid_of_a_finished_pod_ends_the_loop
     since = world.cluster.store.revision
     await world.passes(20)
     assert world.listed() == ["work", "p1"]
-    assert [each for each in world.cluster.history(since) if each.plural == "resourceclaims"] == []
+    assert [
+        revision for revision in world.cluster.history(since) if revision.plural == "resourceclaims"
+    ] == []
 
 
 @pytest.mark.kube_cluster(HOLD_134)
@@ -273,8 +275,8 @@ async def test_a_group_shares_a_claim_that_is_generated_for_it_and_keeps_it(worl
     (claim,) = world.api.list("resourceclaims", "default")
     assert world.listed(claim["metadata"]["name"]) == ["group"]
     assert world.phases() == ["Running", "Running"]
-    for each in ("p1", "p2"):
-        world.api.delete("pods", "default", each)
+    for plain in ("p1", "p2"):
+        world.api.delete("pods", "default", plain)
     await world.passes(1)
     assert world.allocated(claim["metadata"]["name"])
     world.api.delete("podgroups", "default", "group")
@@ -307,8 +309,8 @@ async def test_a_finished_pod_whose_group_is_not_listed_has_the_group_listed_onc
     world.reserve(WORKLOAD)
     since = len(world.writes("resourceclaims", "shared"))
     await world.passes(30)
-    found = world.get("resourceclaims", "shared")["status"]["reservedFor"]
-    assert [each["uid"] for each in found] == ["work-uid", group["metadata"]["uid"]]
+    references = world.get("resourceclaims", "shared")["status"]["reservedFor"]
+    assert [reference["uid"] for reference in references] == ["work-uid", group["metadata"]["uid"]]
     assert len(world.writes("resourceclaims", "shared")) - since == 1
 
 

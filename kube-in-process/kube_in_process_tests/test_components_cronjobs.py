@@ -64,9 +64,9 @@ def test_a_wrong_schedule_is_refused_with_the_reason(schedule: str, why: str) ->
 
 def test_an_hour_that_the_clocks_leave_out_has_no_time() -> None:
     schedule = parse("30 2 * * *")
-    found = schedule.after(at("2026-03-08T06:00:00"), NEW_YORK)
-    assert found is not None
-    assert found.isoformat() == "2026-03-09T02:30:00-04:00"
+    time = schedule.after(at("2026-03-08T06:00:00"), NEW_YORK)
+    assert time is not None
+    assert time.isoformat() == "2026-03-09T02:30:00-04:00"
 
 
 @given(
@@ -81,13 +81,13 @@ def test_the_last_missed_time_is_the_latest_before_now(
     now = datetime.fromtimestamp(since + passed, UTC)
     metadata = {"creationTimestamp": start.isoformat()}
     cron_job = {"metadata": metadata, "spec": {"schedule": f"*/{minutes} * * * *"}}
-    found = due(cron_job, now)
-    assert (found.last is None) == (found.missed == 0)
-    assert found.next is not None
-    assert found.next > now
-    if found.last is not None:
-        assert start < found.last <= now
-        assert parse(f"*/{minutes} * * * *").after(found.last) == found.next
+    times = due(cron_job, now)
+    assert (times.last is None) == (times.missed == 0)
+    assert times.next is not None
+    assert times.next > now
+    if times.last is not None:
+        assert start < times.last <= now
+        assert parse(f"*/{minutes} * * * *").after(times.last) == times.next
 
 
 def cron_job(world: World, name: str, **spec: Any) -> Object:
@@ -101,7 +101,7 @@ def cron_job(world: World, name: str, **spec: Any) -> Object:
 
 
 def jobs(world: World) -> list[str]:
-    return [each["metadata"]["name"] for each in world.api.list("jobs")]
+    return [job["metadata"]["name"] for job in world.api.list("jobs")]
 
 
 async def test_a_cron_job_starts_jobs_and_keeps_the_last_three(world: World) -> None:
@@ -111,7 +111,7 @@ async def test_a_cron_job_starts_jobs_and_keeps_the_last_three(world: World) -> 
     scheduled = job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert scheduled == "2026-01-01T09:10:00+09:00"
     status = world.get("cronjobs", "c")["status"]
-    assert [each["name"] for each in status["active"]] == [job["metadata"]["name"]]
+    assert [reference["name"] for reference in status["active"]] == [job["metadata"]["name"]]
     await world.passes(3660)
     assert len(jobs(world)) == 3
     status = world.get("cronjobs", "c")["status"]

@@ -125,7 +125,7 @@ async def test_a_claim_gets(world: World, spec: dict[str, Any], wanted: list[str
     if wanted is None:
         assert "cannot allocate all claims" in world.reason("p1")
     else:
-        assert world.devices() == [f"pool/{each}" for each in wanted]
+        assert world.devices() == [f"pool/{device}" for device in wanted]
 
 
 async def test_a_device_is_given_once_and_a_tainted_one_not_at_all(world: World) -> None:
@@ -193,7 +193,7 @@ async def test_a_claim_for_one_pod_is_refused_if_it_lists_anything_but_not_the_p
         "other": {"resource": "pods", "name": "other", "uid": "other-uid"},
         "work": WORKLOAD,
     }
-    world.reserve(*(known[each] for each in listed))
+    world.reserve(*(known[reference] for reference in listed))
     world.api.patch("pods", "default", "p2", {"spec": {"schedulingGates": None}})
     await world.passes(1)
     assert reason in world.reason("p2")
@@ -221,11 +221,11 @@ async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> 
     world.claim(spec={"requests": [request(selectors=LARGE)]})
     world.pod("p1", "shared")
     await world.passes(1)
-    found = world.get("resourceslices", "slice")
+    pool_slice = world.get("resourceslices", "slice")
     pool = {"name": "pool", "generation": 2, "resourceSliceCount": 1}
     world.api.update(
         "resourceslices",
-        {**found, "spec": {**found["spec"], "pool": pool, "devices": DEVICES[2:]}},
+        {**pool_slice, "spec": {**pool_slice["spec"], "pool": pool, "devices": DEVICES[2:]}},
     )
     await world.passes(1)
     assert world.devices() == ["pool/large-0"]

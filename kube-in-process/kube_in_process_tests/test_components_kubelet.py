@@ -30,12 +30,12 @@ async def test_a_deleted_pod_gets_a_terminal_phase_before_its_object_goes(world:
     await world.passes(1)
     states = [
         (
-            each.type,
-            each.object()["status"]["phase"],
-            next(iter(each.object()["status"]["containerStatuses"][0]["state"])),
+            revision.type,
+            revision.object()["status"]["phase"],
+            next(iter(revision.object()["status"]["containerStatuses"][0]["state"])),
         )
-        for each in world.cluster.history(since)
-        if each.plural == "pods"
+        for revision in world.cluster.history(since)
+        if revision.plural == "pods"
     ]
     assert states == [
         ("MODIFIED", "Running", "running"),
@@ -125,15 +125,15 @@ async def test_pods_of_a_lost_node_fail_and_go_while_their_containers_still_run(
     since = world.cluster.store.revision
     world.cluster.lose_node(lost)
     await world.passes(9)
-    assert len([each for each in world.pods() if each["spec"]["nodeName"] == lost]) == 1
+    assert len([pod for pod in world.pods() if pod["spec"]["nodeName"] == lost]) == 1
     await world.passes(12)
     assert world.phases() == ["Running"] * 3
-    assert all(each["spec"]["nodeName"] != lost for each in world.pods())
-    (last,) = [each for each in world.cluster.history(since) if each.type == "DELETED"]
+    assert all(pod["spec"]["nodeName"] != lost for pod in world.pods())
+    (last,) = [revision for revision in world.cluster.history(since) if revision.type == "DELETED"]
     status = last.object()["status"]
     assert status["phase"] == "Failed"
     assert "running" in status["containerStatuses"][0]["state"]
-    taints = {each["key"] for each in world.get("nodes", lost)["spec"]["taints"]}
+    taints = {taint["key"] for taint in world.get("nodes", lost)["spec"]["taints"]}
     assert taints == {"node.kubernetes.io/unreachable"}
 
 
@@ -143,15 +143,15 @@ async def test_a_pod_of_a_lost_node_that_a_finalizer_keeps_does_not_keep_the_oth
     world.workload("deployments", "work", replicas=6)
     await world.passes(1)
     lost = world.pods()[0]["spec"]["nodeName"]
-    theirs = [each for each in world.pods() if each["spec"]["nodeName"] == lost]
+    theirs = [pod for pod in world.pods() if pod["spec"]["nodeName"] == lost]
     kept = theirs[0]["metadata"]
     finalizers = {"metadata": {"finalizers": ["example.com/kept"]}}
     world.api.patch("pods", kept["namespace"], kept["name"], finalizers, kind="merge")
     world.cluster.lose_node(lost)
     await world.passes(30)
-    left = [each for each in world.pods() if each["spec"]["nodeName"] == lost]
+    left = [pod for pod in world.pods() if pod["spec"]["nodeName"] == lost]
     assert len(theirs) > 1
-    assert [each["metadata"]["name"] for each in left] == [kept["name"]]
+    assert [plain["metadata"]["name"] for plain in left] == [kept["name"]]
 
 
 @pytest.mark.kube_cluster(HOLD)
@@ -170,7 +170,7 @@ async def test_a_pod_that_goes_while_it_bears_a_taint_is_told_that_it_need_not_g
     assert world.events("TaintManagerEviction") == []
     world.api.delete("pods", "default", "p1", DeleteOptions(grace_period_seconds=0))
     await world.passes(1)
-    messages = [f"Cancelling deletion {each}" for each in told]
+    messages = [f"Cancelling deletion {line}" for line in told]
     assert world.events("TaintManagerEviction") == messages
 
 
@@ -217,8 +217,8 @@ async def test_a_lost_node_whose_taints_somebody_overwrites_is_tainted_again(wor
     broken = {"key": "broken", "effect": "NoSchedule"}
     world.api.patch("nodes", "", "node-0", {"spec": {"taints": [broken]}}, kind="merge")
     await world.passes(1)
-    found = world.get("nodes", "node-0")["spec"]["taints"]
-    taints = [(each["key"], each["effect"]) for each in found]
+    present = world.get("nodes", "node-0")["spec"]["taints"]
+    taints = [(taint["key"], taint["effect"]) for taint in present]
     unreachable = "node.kubernetes.io/unreachable"
     assert taints == [
         ("broken", "NoSchedule"),
@@ -233,7 +233,9 @@ async def test_a_node_that_comes_back_is_used_again(world: World) -> None:
     world.cluster.restore_node("node-0")
     await world.passes(1)
     node = world.get("nodes", "node-0")
-    ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+    ready = next(
+        condition for condition in node["status"]["conditions"] if condition["type"] == "Ready"
+    )
     assert (ready["status"], node["spec"].get("taints")) == ("True", None)
 
 

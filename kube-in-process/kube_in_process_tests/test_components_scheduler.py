@@ -54,9 +54,9 @@ async def test_after_a_fence_the_next_pod_writes_the_claim_before_it_is_bound(wo
     await world.passes(1)
     assert world.listed() == ["work"]
     seen = [
-        (each.plural, each.subresource)
-        for each in world.cluster.history(fenced)
-        if each.actor == "system:kube-scheduler" and each.plural != "events"
+        (revision.plural, revision.subresource)
+        for revision in world.cluster.history(fenced)
+        if revision.actor == "system:kube-scheduler" and revision.plural != "events"
     ]
     assert seen == [("pods", "status"), ("resourceclaims", "status"), ("pods", "binding")]
 
@@ -87,7 +87,9 @@ async def test_a_late_view_is_caught_up_with_and_does_not_schedule_a_pod_twice(
     await world.passes(10)
     assert world.listed() == ["p0", "p1", "p2", "p3", "p4"]
     assert world.phases() == ["Running"] * 5
-    bindings = [each for each in world.cluster.history() if each.subresource == "binding"]
+    bindings = [
+        revision for revision in world.cluster.history() if revision.subresource == "binding"
+    ]
     assert len(bindings) == 5
 
 
@@ -137,7 +139,7 @@ async def test_a_pod_that_another_client_lists_first_is_refused_and_then_bound(
         )
     )
     await world.passes(20)
-    told = [each.data for each in world.cluster.history() if each.name == "p2"]
+    told = [revision.data for revision in world.cluster.history() if revision.name == "p2"]
     assert any(b"Duplicate value" in data for data in told)
     assert world.listed() == ["p1", "p2"]
     assert world.get("pods", "p2")["status"]["phase"] == "Running"
@@ -158,8 +160,8 @@ async def test_an_entry_that_another_client_added_stays_when_the_scheduler_gives
     listed = world.cluster.store.revision
     await world.passes(20)
     later = list(world.cluster.history(listed))
-    assert any(b"Duplicate value" in each.data for each in later)
-    assert not [each for each in later if each.plural == "resourceclaims"]
+    assert any(b"Duplicate value" in revision.data for revision in later)
+    assert not [revision for revision in later if revision.plural == "resourceclaims"]
     assert world.get("pods", "p2")["status"]["phase"] == "Running"
 
 
@@ -306,7 +308,7 @@ async def test_pods_beyond_256_are_refused_by_the_server_and_tried_again(world: 
     await world.passes(4)
     assert len(world.listed()) == 256
     assert world.phases() == ["Pending"] * 2 + ["Running"] * 256
-    waiting = next(each for each in world.pods() if each["status"]["phase"] == "Pending")
+    waiting = next(pod for pod in world.pods() if pod["status"]["phase"] == "Pending")
     assert world.reason(waiting["metadata"]["name"]) == (
         'SchedulerError: running PreBind plugin "DynamicResources": add reservation to claim '
         'default/shared: ResourceClaim.resource.k8s.io "shared" is invalid: '
@@ -326,7 +328,9 @@ async def test_conflicts_come_in_a_storm_and_pass(world: World) -> None:
     assert 5 < len(world.listed()) < 40
     await world.passes(38)
     assert len(world.listed()) == 60
-    assert any("the object has been modified" in each for each in world.events("FailedScheduling"))
+    assert any(
+        "the object has been modified" in event for event in world.events("FailedScheduling")
+    )
 
 
 @pytest.mark.kube_cluster(HOLD)
@@ -426,7 +430,7 @@ async def _idle_on_another_node(world: World, *listed: str) -> None:
     }
     world.cluster.pause("resourceclaim-controller")
     world.cluster.force_delete("default", "first")
-    world.reserve(*(known[each] for each in listed))
+    world.reserve(*(known[reference] for reference in listed))
     place = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}, "schedulingGates": None}
     world.api.patch("pods", "default", "pod", {"spec": place})
     await world.passes(1)
@@ -491,7 +495,9 @@ def test_the_same_seed_makes_the_same_history() -> None:
             w.claim()
             w.workload("deployments", "work", "shared", replicas=10)
             await w.passes(5)
-            return [(each.plural, each.name, each.verb) for each in w.cluster.history()]
+            return [
+                (revision.plural, revision.name, revision.verb) for revision in w.cluster.history()
+            ]
 
     assert run(history()) == run(history())
 
@@ -523,7 +529,7 @@ async def test_a_pod_that_loses_its_gates_has_a_generation_from_133_on(
 ) -> None:
     async with world(replace(HOLD, kubernetes_version=version)) as w:
         w.pod("p1", schedulingGates=[{"name": "g"}])
-        found = [w.get("pods", "p1")["metadata"].get("generation")]
+        seen = [w.get("pods", "p1")["metadata"].get("generation")]
         w.api.patch("pods", "default", "p1", {"spec": {"schedulingGates": []}}, kind="merge")
-        found.append(w.get("pods", "p1")["metadata"].get("generation"))
-        assert found == generations
+        seen.append(w.get("pods", "p1")["metadata"].get("generation"))
+        assert seen == generations

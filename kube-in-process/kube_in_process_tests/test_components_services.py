@@ -21,8 +21,8 @@ _PORTS: list[Object] = [{"port": 80, "targetPort": "web"}]
 
 
 def service(world: World, name: str, **spec: Any) -> Object:
-    made: Object = world.create("services", name, {"ports": _PORTS, **spec})["spec"]
-    return made
+    stored: Object = world.create("services", name, {"ports": _PORTS, **spec})["spec"]
+    return stored
 
 
 def slices(world: World, name: str) -> list[Object]:
@@ -31,7 +31,11 @@ def slices(world: World, name: str) -> list[Object]:
 
 
 def endpoints(world: World, name: str) -> list[Object]:
-    return [each for found in slices(world, name) for each in found.get("endpoints") or ()]
+    return [
+        endpoint
+        for endpoint_slice in slices(world, name)
+        for endpoint in endpoint_slice.get("endpoints") or ()
+    ]
 
 
 def pod(world: World, name: str, **labels: str) -> Object:
@@ -40,11 +44,11 @@ def pod(world: World, name: str, **labels: str) -> Object:
 
 
 async def test_every_service_has_an_address_and_a_port_of_its_own(world: World) -> None:
-    made = [service(world, f"s{number}", type="NodePort") for number in range(20)]
-    assert len({spec["clusterIP"] for spec in made}) == 20
-    ports = [spec["ports"][0]["nodePort"] for spec in made]
+    specs = [service(world, f"s{number}", type="NodePort") for number in range(20)]
+    assert len({spec["clusterIP"] for spec in specs}) == 20
+    ports = [spec["ports"][0]["nodePort"] for spec in specs]
     assert len(set(ports)) == 20
-    assert all(30000 <= each < 32768 for each in ports)
+    assert all(30000 <= port < 32768 for port in ports)
 
 
 @pytest.mark.parametrize(
@@ -106,38 +110,42 @@ def test_node_ports_are_free_or_refused(
         if index < len(ports):
             ports[index]["nodePort"] = wanted
     spec: Object = {"type": "NodePort", "clusterIPs": ["None"], "ports": ports}
-    there = [{"spec": {"type": "NodePort", "ports": [{"nodePort": each}]}} for each in others]
+    there = [{"spec": {"type": "NodePort", "ports": [{"nodePort": other}]}} for other in others]
     refused = allocate(spec, {}, Taken(there), Random(0))
     if not refused:
         by_port: dict[int, set[int]] = {}
-        for each in ports:
-            assert each["nodePort"] not in others
-            by_port.setdefault(each["nodePort"], set()).add(each["port"])
-        assert all(len(each) == 1 for each in by_port.values())
+        for port in ports:
+            assert port["nodePort"] not in others
+            by_port.setdefault(port["nodePort"], set()).add(port["port"])
+        assert all(len(services) == 1 for services in by_port.values())
 
 
 async def test_endpoints_follow_the_pods_that_are_ready(world: World) -> None:
     service(world, "web", selector={"app": "web"})
     await world.passes(1)
-    assert [found["ports"] for found in slices(world, "web")] == [None]
+    assert [endpoint_slice["ports"] for endpoint_slice in slices(world, "web")] == [None]
     first = slices(world, "web")[0]["metadata"]["name"]
     pod(world, "a", app="web")
     pod(world, "b", app="web")
     pod(world, "other", app="other")
     await world.passes(2)
-    assert sorted(each["targetRef"]["name"] for each in endpoints(world, "web")) == ["a", "b"]
+    assert sorted(endpoint["targetRef"]["name"] for endpoint in endpoints(world, "web")) == [
+        "a",
+        "b",
+    ]
     assert slices(world, "web")[0]["ports"] == [{"name": "", "protocol": "TCP", "port": 8080}]
     assert slices(world, "web")[0]["metadata"]["name"] == first
-    assert len({each["addresses"][0] for each in endpoints(world, "web")}) == 2
+    assert len({endpoint["addresses"][0] for endpoint in endpoints(world, "web")}) == 2
     unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     world.api.patch("pods", "default", "a", unready, "status", kind="strategic")
     await world.passes(1)
-    found = {
-        each["targetRef"]["name"]: each["conditions"]["ready"] for each in endpoints(world, "web")
+    conditions = {
+        endpoint["targetRef"]["name"]: endpoint["conditions"]["ready"]
+        for endpoint in endpoints(world, "web")
     }
-    assert found == {"a": False, "b": True}
+    assert conditions == {"a": False, "b": True}
     subset = world.get("endpoints", "web")["subsets"][0]
-    assert [each["targetRef"]["name"] for each in subset["notReadyAddresses"]] == ["a"]
+    assert [address["targetRef"]["name"] for address in subset["notReadyAddresses"]] == ["a"]
     world.api.patch("pods", "default", "b", {"metadata": {"labels": {"app": "x"}}})
     world.api.delete("pods", "default", "a")
     await world.passes(3)
@@ -155,7 +163,7 @@ async def test_a_pod_that_is_ending_serves_on_and_is_not_ready(world: World) -> 
     world.api.delete("pods", "default", "a")
     await world.passes(1)
     conditions = {"ready": False, "serving": True, "terminating": True}
-    assert [each["conditions"] for each in endpoints(world, "web")] == [conditions]
+    assert [endpoint["conditions"] for endpoint in endpoints(world, "web")] == [conditions]
     assert "subsets" not in world.get("endpoints", "web")
 
 
@@ -174,15 +182,15 @@ async def test_endpoints_by_hand_are_copied_into_slices(world: World) -> None:
     metadata = {"name": "outside", "namespace": "default"}
     world.api.create("endpoints", {"metadata": metadata, "subsets": subsets})
     await world.passes(1)
-    assert [each["addresses"] for each in endpoints(world, "outside")] == [["192.0.2.1"]]
+    assert [endpoint["addresses"] for endpoint in endpoints(world, "outside")] == [["192.0.2.1"]]
     world.api.delete("endpoints", "default", "outside")
     await world.passes(1)
     assert slices(world, "outside") == []
 
 
 async def test_pods_find_the_api_server_by_its_service(world: World) -> None:
-    found = world.get("services", "kubernetes")["spec"]
-    assert (found["clusterIP"], found["ports"][0]["port"]) == ("10.96.0.1", 443)
+    own = world.get("services", "kubernetes")["spec"]
+    assert (own["clusterIP"], own["ports"][0]["port"]) == ("10.96.0.1", 443)
     assert len(endpoints(world, "kubernetes")) == 1
 
 
@@ -197,15 +205,19 @@ def test_slices_are_full_or_few_and_endpoints_stay_in_theirs(
     def stored(content: Object, name: int) -> Object:
         return {"metadata": {"name": str(name), "labels": {}}, **content}
 
-    made = plan([], wanted(range(before))).create
-    first = [stored(content, number) for number, content in enumerate(made)]
+    contents = plan([], wanted(range(before))).create
+    first = [stored(content, number) for number, content in enumerate(contents)]
     second = plan(first, wanted(range(gone, gone + after)))
     shown = [content for _, content in second.update] + second.create
-    addresses = [each["addresses"][0] for part in shown for each in part["endpoints"] or ()]
+    addresses = [endpoint["addresses"][0] for part in shown for endpoint in part["endpoints"] or ()]
     assert sorted(addresses) == sorted(f"10.0.0.{n}" for n in range(gone, gone + after))
     assert all(len(part["endpoints"] or ()) <= MOST for part in shown)
     assert shown
-    for found, content in second.update:
-        kept = [each for each in found["endpoints"] or () if each in (content["endpoints"] or ())]
-        there = {each["addresses"][0] for each in found["endpoints"] or ()} & set(addresses)
+    for old, content in second.update:
+        kept = [
+            endpoint
+            for endpoint in old["endpoints"] or ()
+            if endpoint in (content["endpoints"] or ())
+        ]
+        there = {endpoint["addresses"][0] for endpoint in old["endpoints"] or ()} & set(addresses)
         assert content["endpoints"] is None or not there or len(kept) == len(there)

@@ -37,8 +37,8 @@ def pod(world: World, name: str, claimed: str, **spec: Any) -> Object:
 
 
 def phase(world: World, plural: str, name: str) -> str:
-    found: str = world.get(plural, name)["status"]["phase"]
-    return found
+    value: str = world.get(plural, name)["status"]["phase"]
+    return value
 
 
 async def test_a_claim_gets_the_smallest_volume_that_suits(world: World) -> None:
@@ -48,14 +48,14 @@ async def test_a_claim_gets_the_smallest_volume_that_suits(world: World) -> None
     volume(world, "other", "5Gi", storageClassName="b")
     claim(world, "data", "2Gi", storageClassName="a")
     await world.passes(1)
-    found = world.get("persistentvolumeclaims", "data")
-    assert found["spec"]["volumeName"] == "middle"
-    assert found["status"] == {
+    stored = world.get("persistentvolumeclaims", "data")
+    assert stored["spec"]["volumeName"] == "middle"
+    assert stored["status"] == {
         "phase": "Bound",
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "5Gi"},
     }
-    assert found["metadata"]["annotations"] == {
+    assert stored["metadata"]["annotations"] == {
         "pv.kubernetes.io/bind-completed": "yes",
         "pv.kubernetes.io/bound-by-controller": "yes",
     }
@@ -112,12 +112,14 @@ async def test_a_stateful_set_runs_with_the_default_class(world: World) -> None:
     assert len(world.api.list("persistentvolumes")) == 2
     world.api.patch("statefulsets", "default", "db", {"spec": {"replicas": 1}})
     await world.passes(5)
-    names = [each["metadata"]["name"] for each in world.api.list("persistentvolumeclaims")]
+    names = [claim["metadata"]["name"] for claim in world.api.list("persistentvolumeclaims")]
     assert names == ["data-db-0"]
     assert len(world.api.list("persistentvolumes")) == 1
     world.api.delete("statefulsets", "default", "db")
     await world.passes(5)
-    assert [each["metadata"]["name"] for each in world.api.list("persistentvolumeclaims")] == names
+    assert [
+        claim["metadata"]["name"] for claim in world.api.list("persistentvolumeclaims")
+    ] == names
 
 
 async def test_a_claim_waits_for_the_node_of_its_first_pod(world: World) -> None:
@@ -129,8 +131,8 @@ async def test_a_claim_waits_for_the_node_of_its_first_pod(world: World) -> None
     pod(world, "p", "data")
     await world.passes(2)
     assert world.phases("p") == ["Running"]
-    found = world.get("persistentvolumeclaims", "data")
-    chosen = found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    stored = world.get("persistentvolumeclaims", "data")
+    chosen = stored["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
     assert chosen == world.get("pods", "p")["spec"]["nodeName"]
 
 

@@ -23,22 +23,24 @@ RESTARTED = {"spec": {"template": {"metadata": {"annotations": {"restarted": "no
 
 def extremes(pods: list[Object], history: Iterable[Revision]) -> tuple[int, int]:
     """The most pods at once that were not going, and the fewest of them that were ready."""
-    there = {each["metadata"]["name"]: is_ready(each) for each in pods}
+    there = {pod["metadata"]["name"]: is_ready(pod) for pod in pods}
     most, fewest = len(there), sum(there.values())
-    for each in history:
-        if each.plural != "pods":
+    for revision in history:
+        if revision.plural != "pods":
             continue
-        if each.type == "DELETED" or "deletionTimestamp" in each.object()["metadata"]:
-            there.pop(each.name, None)
+        if revision.type == "DELETED" or "deletionTimestamp" in revision.object()["metadata"]:
+            there.pop(revision.name, None)
         else:
-            there[each.name] = is_ready(each.object())
+            there[revision.name] = is_ready(revision.object())
         most, fewest = max(most, len(there)), min(fewest, sum(there.values()))
     return most, fewest
 
 
 def is_ready(pod: Object) -> bool:
     conditions = pod["status"].get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 async def test_a_rollout_stays_between_its_fences_and_replaces_every_pod(world: World) -> None:
@@ -46,13 +48,13 @@ async def test_a_rollout_stays_between_its_fences_and_replaces_every_pod(world: 
     world.workload("deployments", "work", replicas=10, strategy=rolling)
     await world.passes(1)
     pods, since = world.pods(), world.cluster.store.revision
-    before = {each["metadata"]["uid"] for each in pods}
+    before = {pod["metadata"]["uid"] for pod in pods}
     world.api.patch("deployments", "default", "work", RESTARTED)
     await world.passes(10)
     assert extremes(pods, world.cluster.history(since)) == (12, 9)
     status = world.get("deployments", "work")["status"]
     assert (status["updatedReplicas"], status["availableReplicas"]) == (10, 10)
-    assert before & {each["metadata"]["uid"] for each in world.pods()} == set()
+    assert before & {pod["metadata"]["uid"] for pod in world.pods()} == set()
     assert world.phases() == ["Running"] * 10
     revision = "deployment.kubernetes.io/revision"
     assert world.get("deployments", "work")["metadata"]["annotations"][revision] == "2"
@@ -64,7 +66,9 @@ async def test_old_and_new_pods_never_meet_with_recreate(world: World) -> None:
     since = world.cluster.store.revision
     world.api.patch("deployments", "default", "work", RESTARTED)
     await world.passes(5)
-    changes = [each.type for each in world.cluster.history(since) if each.plural == "pods"]
+    changes = [
+        revision.type for revision in world.cluster.history(since) if revision.plural == "pods"
+    ]
     first = changes.index("ADDED")
     assert changes[:first].count("DELETED") == 3
     assert world.phases() == ["Running"] * 3
@@ -82,10 +86,14 @@ async def test_old_and_new_pods_of_a_stateful_set_never_meet_with_recreate(
     recreate = {"spec": {"updateStrategy": {"type": "Recreate", "rollingUpdate": None}}}
     world.api.patch("statefulsets", "default", "work", recreate)
     await world.passes(5)
-    assert [each for each in world.cluster.history(since) if each.plural == "pods"] == []
+    assert [
+        revision for revision in world.cluster.history(since) if revision.plural == "pods"
+    ] == []
     world.api.patch("statefulsets", "default", "work", RESTARTED)
     await world.passes(5)
-    changes = [each.type for each in world.cluster.history(since) if each.plural == "pods"]
+    changes = [
+        revision.type for revision in world.cluster.history(since) if revision.plural == "pods"
+    ]
     assert changes[: changes.index("ADDED")].count("DELETED") == 3
     assert world.phases() == ["Running"] * 3
     status = world.get("statefulsets", "work")["status"]
@@ -120,7 +128,9 @@ async def test_a_rollback_finds_the_old_replica_set(world: World) -> None:
     back = {"spec": {"template": {"metadata": {"annotations": {"restarted": None}}}}}
     world.api.patch("deployments", "default", "work", back)
     await world.passes(5)
-    sizes = [each["spec"]["replicas"] for each in world.api.list("replicasets", "default")]
+    sizes = [
+        replica_set["spec"]["replicas"] for replica_set in world.api.list("replicasets", "default")
+    ]
     assert sorted(sizes) == [0, 2]
     revision = "deployment.kubernetes.io/revision"
     assert world.get("deployments", "work")["metadata"]["annotations"][revision] == "3"
@@ -132,9 +142,9 @@ async def test_ordinals_come_up_in_order_or_at_once(world: World, policy: str) -
     world.workload("statefulsets", "set", **spec)
     await world.passes(1)
     changes = [
-        (each.name, each.object()["status"]["phase"])
-        for each in world.cluster.history()
-        if each.plural == "pods" and each.subresource != "binding"
+        (revision.name, revision.object()["status"]["phase"])
+        for revision in world.cluster.history()
+        if revision.plural == "pods" and revision.subresource != "binding"
     ]
     created = [name for name, phase in changes if phase == "Pending"]
     assert created == ["set-0", "set-1", "set-2"]
@@ -166,11 +176,11 @@ async def test_each_pod_of_a_stateful_set_has_a_volume_claim_that_outlives_it(wo
     await world.passes(2)
     assert world.phases() == ["Running"] * 2
     sources = [pod["spec"]["volumes"][0]["persistentVolumeClaim"] for pod in world.pods()]
-    assert [each["claimName"] for each in sources] == ["data-web-0", "data-web-1"]
+    assert [source["claimName"] for source in sources] == ["data-web-0", "data-web-1"]
     world.api.patch("statefulsets", "default", "web", {"spec": {"replicas": 0}})
     await world.passes(5)
     claims = world.api.list("persistentvolumeclaims")
-    assert [each["metadata"]["name"] for each in claims] == ["data-web-0", "data-web-1"]
+    assert [claim["metadata"]["name"] for claim in claims] == ["data-web-0", "data-web-1"]
     assert claims[0]["metadata"]["labels"]["disk"] == "fast"
 
 
@@ -181,9 +191,9 @@ async def test_a_stateful_set_updates_from_the_highest_ordinal_down(world: World
     world.api.patch("statefulsets", "default", "set", RESTARTED)
     await world.passes(5)
     gone = [
-        each.name
-        for each in world.cluster.history(since)
-        if each.plural == "pods" and each.type == "DELETED"
+        revision.name
+        for revision in world.cluster.history(since)
+        if revision.plural == "pods" and revision.type == "DELETED"
     ]
     assert gone == ["set-2", "set-1", "set-0"]
     status = world.get("statefulsets", "set")["status"]
@@ -197,9 +207,12 @@ async def test_a_job_completes_and_counts(world: World) -> None:
     await world.passes(12)
     status = world.get("jobs", "job")["status"]
     assert (status["succeeded"], status.get("active"), status.get("failed")) == (5, None, None)
-    assert [each["type"] for each in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert [condition["type"] for condition in status["conditions"]] == [
+        "SuccessCriteriaMet",
+        "Complete",
+    ]
     assert world.phases() == ["Succeeded"] * 5
-    assert all("finalizers" not in each["metadata"] for each in world.pods())
+    assert all("finalizers" not in pod["metadata"] for pod in world.pods())
 
 
 @pytest.mark.kube_cluster(QUICK)
@@ -208,8 +221,8 @@ async def test_an_indexed_job_gives_each_index_once(world: World) -> None:
     world.workload("jobs", "job", pod={"restartPolicy": "Never"}, **indexed)
     await world.passes(5)
     index = "batch.kubernetes.io/job-completion-index"
-    found = sorted(each["metadata"]["annotations"][index] for each in world.pods())
-    assert found == ["0", "1", "2"]
+    indexes = sorted(pod["metadata"]["annotations"][index] for pod in world.pods())
+    assert indexes == ["0", "1", "2"]
     assert world.get("jobs", "job")["status"]["completedIndexes"] == "0-2"
 
 
@@ -221,9 +234,9 @@ async def test_a_job_fails_after_its_retries_with_growing_pauses(world: World) -
     await world.passes(60)
     status = world.get("jobs", "job")["status"]
     assert status["failed"] == 3
-    assert [each["type"] for each in status["conditions"]] == ["FailureTarget", "Failed"]
-    made = [e.at for e in world.cluster.history() if (e.plural, e.type) == ("pods", "ADDED")]
-    pauses = [round(b - a) for a, b in pairwise(made)]
+    assert [condition["type"] for condition in status["conditions"]] == ["FailureTarget", "Failed"]
+    times = [e.at for e in world.cluster.history() if (e.plural, e.type) == ("pods", "ADDED")]
+    pauses = [round(b - a) for a, b in pairwise(times)]
     assert pauses == [11, 21]
 
 
@@ -290,8 +303,10 @@ async def test_a_pod_of_a_deleted_job_loses_the_finalizer_before_it_is_deleted(
     since = world.cluster.store.revision
     world.api.delete("jobs", "default", "job", DeleteOptions(propagation="Background"))
     await world.passes(5)
-    versions = [each.object() for each in world.cluster.history(since) if each.name == pod]
-    first = next(each for each in versions if "deletionTimestamp" in each["metadata"])
+    versions = [
+        revision.object() for revision in world.cluster.history(since) if revision.name == pod
+    ]
+    first = next(version for version in versions if "deletionTimestamp" in version["metadata"])
     assert "finalizers" not in first["metadata"]
 
 
@@ -308,13 +323,13 @@ async def test_an_adopted_replica_set_grows_before_its_successor_takes_over(worl
     marks = {"annotations": {"restarted": "again"}}
     world.workload("deployments", "work", replicas=4, strategy=rolling, metadata=marks)
     await world.passes(5)
-    history = [each for each in world.cluster.history(since) if each.plural == "pods"]
-    made = Counter(
-        each.object()["metadata"]["annotations"]["restarted"]
-        for each in history
-        if each.type == "ADDED"
+    history = [revision for revision in world.cluster.history(since) if revision.plural == "pods"]
+    counts = Counter(
+        revision.object()["metadata"]["annotations"]["restarted"]
+        for revision in history
+        if revision.type == "ADDED"
     )
-    assert made == {"now": 2, "again": 4}
+    assert counts == {"now": 2, "again": 4}
 
 
 async def test_a_deployment_takes_everything_below_it_along(world: World) -> None:
@@ -328,7 +343,7 @@ async def test_a_deployment_takes_everything_below_it_along(world: World) -> Non
 async def test_orphans_stay_and_are_adopted(world: World) -> None:
     world.workload("deployments", "work", replicas=2)
     await world.passes(1)
-    before = [each["metadata"]["uid"] for each in world.pods()]
+    before = [pod["metadata"]["uid"] for pod in world.pods()]
     orphan = DeleteOptions(propagation="Orphan")
     world.api.delete("deployments", "default", "work", orphan)
     await world.passes(1)
@@ -338,7 +353,7 @@ async def test_orphans_stay_and_are_adopted(world: World) -> None:
     await world.passes(1)
     (adopted,) = world.api.list("replicasets", "default")
     assert adopted["metadata"]["ownerReferences"][0]["name"] == "work"
-    assert [each["metadata"]["uid"] for each in world.pods()] == before
+    assert [pod["metadata"]["uid"] for pod in world.pods()] == before
 
 
 async def test_an_owner_that_never_was_takes_its_dependents_along(world: World) -> None:
@@ -351,24 +366,26 @@ async def test_an_owner_that_never_was_takes_its_dependents_along(world: World) 
 async def test_an_object_with_another_owner_left_only_forgets_the_one_that_went(
     world: World,
 ) -> None:
-    def made(name: str) -> dict[str, Any]:
+    def config_map(name: str) -> dict[str, Any]:
         body = {"metadata": {"name": name, "namespace": "default"}}
         created = world.api.create("configmaps", body)
         uid = created["metadata"]["uid"]
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
 
-    world.pod("p1", metadata={"ownerReferences": [made("one"), made("two")]})
+    world.pod("p1", metadata={"ownerReferences": [config_map("one"), config_map("two")]})
     await world.passes(1)
     world.api.delete("configmaps", "default", "one")
     await world.passes(1)
     (pod,) = world.pods()
-    assert [each["name"] for each in pod["metadata"]["ownerReferences"]] == ["two"]
+    assert [reference["name"] for reference in pod["metadata"]["ownerReferences"]] == ["two"]
 
 
 async def test_a_namespace_ends_with_its_pods_first(world: World) -> None:
     world.api.create("namespaces", {"metadata": {"name": "doomed"}})
     await world.passes(1)
-    names = [each["metadata"]["name"] for each in world.api.list("configmaps", "doomed")]
+    names = [
+        config_map["metadata"]["name"] for config_map in world.api.list("configmaps", "doomed")
+    ]
     assert names == ["kube-root-ca.crt"]
     spec = {"containers": [{"name": "c", "image": "x"}]}
     world.api.create("pods", {"metadata": {"name": "p1", "namespace": "doomed"}, "spec": spec})
@@ -378,9 +395,9 @@ async def test_a_namespace_ends_with_its_pods_first(world: World) -> None:
     world.api.delete("namespaces", "", "doomed")
     await world.passes(2)
     gone = [
-        each.plural
-        for each in world.cluster.history(since)
-        if each.type == "DELETED" and each.plural != "events"
+        revision.plural
+        for revision in world.cluster.history(since)
+        if revision.type == "DELETED" and revision.plural != "events"
     ]
     assert (gone[0], gone[-1]) == ("pods", "namespaces")
     assert world.api.find("namespaces", "", "doomed") is None
@@ -433,5 +450,5 @@ async def test_an_index_gets_another_pod_after_the_back_off_while_the_one_before
     await world.passes(9)
     assert len(world.pods()) == 1
     await world.passes(3)
-    found = sorted("deletionTimestamp" in each["metadata"] for each in world.pods())
-    assert found == [False, True]
+    pods = sorted("deletionTimestamp" in pod["metadata"] for pod in world.pods())
+    assert pods == [False, True]

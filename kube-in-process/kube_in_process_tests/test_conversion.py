@@ -14,15 +14,15 @@ FEATURES = Features()
 
 
 def schema(group: str, version: str, kind: str) -> Schema:
-    found = Schemas(lambda: FEATURES).find(group, version, kind)
-    assert found is not None
-    return found
+    known = Schemas(lambda: FEATURES).find(group, version, kind)
+    assert known is not None
+    return known
 
 
 def test_a_number_too_large_for_its_field_loses_its_upper_bits() -> None:
     deployment = {"spec": {"replicas": 2**31, "minReadySeconds": 2**40, "paused": True}}
-    made = converted(schema("apps", "v1", "Deployment"), deployment)
-    assert made["spec"] == {"replicas": -(2**31), "minReadySeconds": 0, "paused": True}
+    struct = converted(schema("apps", "v1", "Deployment"), deployment)
+    assert struct["spec"] == {"replicas": -(2**31), "minReadySeconds": 0, "paused": True}
     assert deployment["spec"]["replicas"] == 2**31
 
 

@@ -111,9 +111,9 @@ def test_a_definition_is_established_after_its_create_was_answered() -> None:
 def test_objects_get_defaults_and_a_generation_and_lose_unknown_fields() -> None:
     api = server()
     define(api)
-    made = make(api, "a", nosuch=1)
-    assert made["spec"] == {"size": "small", "replicas": 1}
-    assert made["metadata"]["generation"] == 1
+    created = make(api, "a", nosuch=1)
+    assert created["spec"] == {"size": "small", "replicas": 1}
+    assert created["metadata"]["generation"] == 1
     assert patch(api, "a", {"spec": {"replicas": 2}})["metadata"]["generation"] == 2
     assert patch(api, "a", {"status": {"replicas": 2}}, "status")["metadata"]["generation"] == 2
 

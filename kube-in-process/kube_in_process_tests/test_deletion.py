@@ -10,7 +10,7 @@ from kube_in_process_tests.servers import config_map, pod, server
 
 
 def _types(me: ApiFor, name: str) -> list[str]:
-    return [each.type for each in me.api.store.history() if each.name == name]
+    return [revision.type for revision in me.api.store.history() if revision.name == name]
 
 
 def _bound(me: ApiFor, name: str = "p", **spec: object) -> None:
@@ -85,8 +85,8 @@ def test_preconditions_are_held() -> None:
 
 
 def test_a_write_that_changes_nothing_makes_no_revision() -> None:
-    made = server()
-    me = made.local()
+    served = server()
+    me = served.local()
     created = me.create("configmaps", config_map("a", k="v"), "ns")
     same = me.update("configmaps", created)
     assert same["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
@@ -112,7 +112,7 @@ def test_what_a_component_hands_in_is_not_changed_and_not_kept() -> None:
 
 
 def test_events_show_in_both_apis() -> None:
-    made = server()
+    served = server()
     event = {
         "metadata": {"name": "e", "namespace": "ns"},
         "regarding": {"kind": "Pod", "name": "p", "namespace": "ns"},
@@ -125,33 +125,33 @@ def test_events_show_in_both_apis() -> None:
         "reportingInstance": "i",
     }
     path = "/apis/events.k8s.io/v1/namespaces/ns/events"
-    assert run(made.send("POST", path, event)).status == 201
-    found = run(made.send("GET", "/api/v1/events?fieldSelector=involvedObject.name%3Dp")).body
-    (shown,) = found["items"]
+    assert run(served.send("POST", path, event)).status == 201
+    listed = run(served.send("GET", "/api/v1/events?fieldSelector=involvedObject.name%3Dp")).body
+    (shown,) = listed["items"]
     assert (shown["message"], shown["involvedObject"]["name"]) == ("text", "p")
     assert shown["reportingComponent"] == "c"
-    again = run(made.send("GET", f"{path}/e")).body
+    again = run(served.send("GET", f"{path}/e")).body
     assert {key: again[key] for key in event if key != "metadata"} == {
         key: event[key] for key in event if key != "metadata"
     }
 
 
 def test_a_job_deleted_without_options_orphans_its_pods_and_says_so() -> None:
-    made = server()
+    served = server()
     path = "/apis/batch/v1/namespaces/ns/jobs"
     spec = {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}
-    run(made.send("POST", path, {"metadata": {"name": "j"}, "spec": spec}))
-    answer = run(made.send("DELETE", f"{path}/j"))
+    run(served.send("POST", path, {"metadata": {"name": "j"}, "spec": spec}))
+    answer = run(served.send("DELETE", f"{path}/j"))
     assert answer.body["metadata"]["finalizers"] == ["orphan"]
     assert "child pods are preserved by default" in answer.headers["warning"]
 
 
 def test_the_finalize_subresource_of_a_namespace_owns_no_status() -> None:
     """As seen on 1.32, 1.34 and 1.36: a status that is not stored makes no version and no owner."""
-    made = server()
+    served = server()
     path = "/api/v1/namespaces"
-    created = run(made.send("POST", path, {"metadata": {"name": "space"}})).body
+    created = run(served.send("POST", path, {"metadata": {"name": "space"}})).body
     body = {**created, "status": {"phase": "Terminating"}}
-    answer = run(made.send("PUT", f"{path}/space/finalize", body))
+    answer = run(served.send("PUT", f"{path}/space/finalize", body))
     assert answer.status == 200
     assert answer.body == created

@@ -58,7 +58,9 @@ def test_a_published_device_is_checked(device: Object, wrong: str) -> None:
         server().local().create("resourceslices", published(device))
 
 
-@pytest.mark.parametrize(("device", "wrong"), [each for each in DEVICES if "taints" not in each[0]])
+@pytest.mark.parametrize(
+    ("device", "wrong"), [device for device in DEVICES if "taints" not in device[0]]
+)
 def test_an_allocated_device_is_checked_alike(device: Object, wrong: str) -> None:
     me = server().local()
     me.create("resourceclaims", claim(), "ns")
@@ -70,9 +72,9 @@ def test_an_allocated_device_is_checked_alike(device: Object, wrong: str) -> Non
 
 @pytest.mark.parametrize(("version", "kept"), [((1, 36), True), ((1, 35), False)])
 def test_the_fields_are_kept_where_their_gates_are_on(version: tuple[int, int], kept: bool) -> None:
-    made = server()
-    made.api.switch(Features(version=version))
-    me = made.local()
+    served = server()
+    served.api.switch(Features(version=version))
+    me = served.local()
     [device] = me.create("resourceslices", published(GOOD))["spec"]["devices"]
     assert (set(GOOD) <= set(device)) is kept
     assert bool(set(GOOD) & set(device)) is kept

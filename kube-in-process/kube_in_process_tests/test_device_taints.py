@@ -24,10 +24,10 @@ EVICTED = "DeviceTaintManagerEviction"
 
 
 def driver(world: World, *devices: str, fields: Object | None = None) -> Fabric:
-    made = Fabric(world)
-    made.make_class()
-    made.publish("pool", "node-0", *(devices or ("a",)), fields=fields or {})
-    return made
+    fabric = Fabric(world)
+    fabric.make_class()
+    fabric.publish("pool", "node-0", *(devices or ("a",)), fields=fields or {})
+    return fabric
 
 
 def claim(world: World, name: str = "shared", *tolerations: Object) -> None:
@@ -38,7 +38,7 @@ def claim(world: World, name: str = "shared", *tolerations: Object) -> None:
 
 
 def alive(world: World) -> list[str]:
-    return [each["metadata"]["name"] for each in world.pods()]
+    return [pod["metadata"]["name"] for pod in world.pods()]
 
 
 EXECUTE: Object = {"operator": "Exists", "effect": "NoExecute"}
@@ -55,7 +55,7 @@ CASES: tuple[tuple[str, tuple[Object, ...], float, bool], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "after", "stays"), [each[1:] for each in CASES], ids=[c[0] for c in CASES]
+    ("tolerations", "after", "stays"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
 async def test_a_pod_of_a_tainted_device_stays_or_goes(
     world: World, tolerations: tuple[Object, ...], after: float, stays: bool
@@ -92,7 +92,11 @@ async def test_an_evicted_pod_tells_why(world: World) -> None:
     await world.passes(1)
     pod = world.get("pods", "p")
     assert pod["metadata"]["deletionTimestamp"]
-    [told] = [each for each in pod["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+    [told] = [
+        condition
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "DisruptionTarget"
+    ]
     assert (told["status"], told["reason"]) == ("True", "DeletionByDeviceTaintManager")
     assert told["message"] == "Device Taint manager: deleting due to NoExecute taint"
     assert world.events(EVICTED) == ["Marking for deletion"]
@@ -150,7 +154,9 @@ async def test_a_held_device_gets_one_pod_after_another(world: World) -> None:
     await world.passes(1)
     assert alive(world) == []
     assert world.devices() == ["pool/a"]
-    bound = [each.name for each in world.cluster.history() if each.subresource == "binding"]
+    bound = [
+        revision.name for revision in world.cluster.history() if revision.subresource == "binding"
+    ]
     assert bound == ["p", "q", "r"]
 
 
@@ -168,8 +174,14 @@ async def replaced(world: World, *, hold: bool = False, pace: float = 0.0) -> in
     drivers.taint("pool", BROKEN, device="a")
     await world.passes(10)
     wanted = ("pods", "", "create")
-    made = world.cluster.history(since)
-    return len([1 for each in made if (each.plural, each.subresource, each.verb) == wanted])
+    history = world.cluster.history(since)
+    return len(
+        [
+            1
+            for revision in history
+            if (revision.plural, revision.subresource, revision.verb) == wanted
+        ]
+    )
 
 
 async def test_a_replacement_that_is_listed_before_the_old_pod_is_gone_keeps_the_device(
@@ -261,7 +273,7 @@ RULES: tuple[tuple[str, Object, bool], ...] = (
 
 @pytest.mark.kube_cluster(RULED)
 @pytest.mark.parametrize(
-    ("selector", "goes"), [each[1:] for each in RULES], ids=[each[0] for each in RULES]
+    ("selector", "goes"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
 )
 async def test_a_rule_evicts_the_pods(world: World, selector: dict[str, str], goes: bool) -> None:
     drivers = driver(world)
@@ -312,7 +324,9 @@ async def test_the_scheduler_gives_away_devices_that_a_rule_taints(world: World)
     claim(world)
     world.pod("p", "shared")
     await world.passes(1)
-    bound = [each.name for each in world.cluster.history() if each.subresource == "binding"]
+    bound = [
+        revision.name for revision in world.cluster.history() if revision.subresource == "binding"
+    ]
     assert (bound, alive(world)) == (["p"], [])
 
 

@@ -166,9 +166,9 @@ def test_a_device_that_is_used_as_it_was_given_is_no_fault(name: str) -> None:
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_device_that_is_given_away_while_in_use_is_a_fault(name: str) -> None:
     calls, history, expected = FAULTY[name]
-    found = judge(calls, history)
-    assert [each.rule for each in found] == [rule for rule, _ in expected]
-    assert [each.seconds for each in found] == pytest.approx([each for _, each in expected])
+    faults = judge(calls, history)
+    assert [fault.rule for fault in faults] == [rule for rule, _ in expected]
+    assert [fault.seconds for fault in faults] == pytest.approx([fault for _, fault in expected])
 
 
 # Containers
@@ -188,7 +188,7 @@ def pod(at: float, *states: Object, name: str = "p1", deleted: bool = False, **m
         },
         "status": {
             "containerStatuses": [
-                {"name": f"c{index}", **each} for index, each in enumerate(states)
+                {"name": f"c{index}", **state} for index, state in enumerate(states)
             ]
         },
     }
@@ -206,19 +206,19 @@ def ended(at: float) -> Object:
 def versions(*pods: Object) -> list[Revision]:
     return [
         Revision(
-            number=number_at(each["at"]),
-            type="DELETED" if each["deleted"] else "MODIFIED",
+            number=number_at(pod["at"]),
+            type="DELETED" if pod["deleted"] else "MODIFIED",
             group="",
             plural="pods",
             namespace="team",
-            name=each["body"]["metadata"]["name"],
-            data=encode(each["body"]),
+            name=pod["body"]["metadata"]["name"],
+            data=encode(pod["body"]),
             previous=None,
             actor="",
             verb="update",
-            at=each["at"],
+            at=pod["at"],
         )
-        for each in pods
+        for pod in pods
     ]
 
 
@@ -339,17 +339,17 @@ def test_a_container_that_runs_while_its_device_is_prepared_is_no_fault(name: st
 @pytest.mark.parametrize("name", RAN_BADLY)
 def test_a_container_that_runs_without_its_device_is_a_fault(name: str) -> None:
     calls, pods, expected = RAN_BADLY[name]
-    found = judge(calls, [has_device(1), *versions(*pods)])
-    assert {each.rule for each in found} == {"RanUnprepared"}
-    spans = [(each.since, each.seconds) for each in found]
-    assert spans == [pytest.approx(each) for each in expected]
+    faults = judge(calls, [has_device(1), *versions(*pods)])
+    assert {fault.rule for fault in faults} == {"RanUnprepared"}
+    spans = [(fault.since, fault.seconds) for fault in faults]
+    assert spans == [pytest.approx(fault) for fault in expected]
 
 
 def test_a_driver_is_judged_by_the_claims_with_its_devices() -> None:
     claim = has_device(1).object()
     claim["status"]["allocation"]["devices"]["results"] = [{"driver": "gpu", "device": "dev-0"}]
     history = [replace(has_device(1), data=encode(claim)), *versions(pod(3, running(3)))]
-    assert {each.rule for each in judge([], history, driver="gpu")} == {"RanUnprepared"}
+    assert {fault.rule for fault in judge([], history, driver="gpu")} == {"RanUnprepared"}
     assert judge([], history, driver="nic") == []
 
 
@@ -363,8 +363,8 @@ def test_the_containers_of_a_node_end_when_it_dies() -> None:
 def test_a_use_ends_with_its_node_until_it_is_prepared_again() -> None:
     calls = [prepare(ONE, 2), prepare(ONE, 3, node="node-1"), prepare(ONE, 7), unprepare(ONE, 9)]
     uses = uses_of(calls, {"node-0": [1.0, 5.0]})
-    found = [(use.node, use.since, use.until) for use in uses]
-    assert found == [
+    spans = [(use.node, use.since, use.until) for use in uses]
+    assert spans == [
         ("node-0", 2, 5.0),
         ("node-0", 7, pytest.approx(9.1)),
         ("node-1", 3, FOREVER),
@@ -387,7 +387,7 @@ def test_a_fault_names_the_claim_and_the_pod() -> None:
 def test_other_objects_are_no_claims() -> None:
     calls = [prepare(ONE, 2)]
     other = Revision(1, "MODIFIED", "", "nodes", "", ONE, b"{}", None, "", "", 1.0)
-    assert [each.rule for each in judge(calls, [other])] == ["PreparedUnallocated"]
+    assert [fault.rule for fault in judge(calls, [other])] == ["PreparedUnallocated"]
 
 
 def test_a_use_lasts_from_the_begin_of_a_call_to_the_end_of_another() -> None:
@@ -398,8 +398,8 @@ def test_a_use_lasts_from_the_begin_of_a_call_to_the_end_of_another() -> None:
 
 def test_a_claim_is_used_on_each_node_on_its_own() -> None:
     uses = uses_of([prepare(ONE, 2), prepare(ONE, 3, node="node-1"), unprepare(ONE, 4)])
-    assert [each.node for each in uses] == ["node-0", "node-1"]
-    assert [each.until for each in uses] == pytest.approx([4.1, FOREVER])
+    assert [use.node for use in uses] == ["node-0", "node-1"]
+    assert [use.until for use in uses] == pytest.approx([4.1, FOREVER])
 
 
 def test_a_fault_says_what_happened_for_how_long() -> None:

@@ -32,9 +32,9 @@ def documents(features: Features | None = None) -> Documents:
 
 
 def fetched(source: Documents, path: str, accept: str = "") -> Any:
-    found = source.get(path, (), accept)
-    assert found is not None, path
-    return json.loads(found.body)
+    document = source.get(path, (), accept)
+    assert document is not None, path
+    return json.loads(document.body)
 
 
 def test_the_version_is_that_of_the_emulated_release() -> None:
@@ -44,9 +44,9 @@ def test_the_version_is_that_of_the_emulated_release() -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
 def test_health_is_plain_text(path: str) -> None:
-    found = documents().get(path, (), "")
-    assert found is not None
-    assert (found.content_type, found.body) == ("text/plain; charset=utf-8", b"ok")
+    document = documents().get(path, (), "")
+    assert document is not None
+    assert (document.content_type, document.body) == ("text/plain; charset=utf-8", b"ok")
 
 
 def test_a_resource_is_listed_with_its_subresources_after_it() -> None:
@@ -63,10 +63,10 @@ def test_a_resource_is_listed_with_its_subresources_after_it() -> None:
 
 def test_the_form_follows_the_first_entry_of_accept_that_can_be_given() -> None:
     source = documents()
-    found = source.get("/apis", (), f"{AGGREGATED},application/json")
-    assert found is not None
-    assert found.content_type == AGGREGATED
-    assert json.loads(found.body)["kind"] == "APIGroupDiscoveryList"
+    document = source.get("/apis", (), f"{AGGREGATED},application/json")
+    assert document is not None
+    assert document.content_type == AGGREGATED
+    assert json.loads(document.body)["kind"] == "APIGroupDiscoveryList"
     assert fetched(source, "/apis", "application/json")["kind"] == "APIGroupList"
     assert fetched(source, "/apis/apps", f"{AGGREGATED},application/json")["kind"] == "APIGroup"
 
@@ -111,10 +111,10 @@ def test_every_reference_in_every_openapi_document_leads_somewhere() -> None:
     source = documents(Features(api_reserved_for=True, api_pod_groups=True))
     index = fetched(source, "/openapi/v3")["paths"]
     for entry in index.values():
-        found = source.get(entry["serverRelativeURL"].split("?")[0], (), "")
-        assert found is not None
-        references = set(re.findall(r'"#/components/schemas/([^"]+)"', found.body.decode()))
-        components = json.loads(found.body).get("components", {"schemas": {}})
+        document = source.get(entry["serverRelativeURL"].split("?")[0], (), "")
+        assert document is not None
+        references = set(re.findall(r'"#/components/schemas/([^"]+)"', document.body.decode()))
+        components = json.loads(document.body).get("components", {"schemas": {}})
         assert references <= set(components["schemas"])
 
 
@@ -149,8 +149,8 @@ def test_custom_kinds_come_and_go() -> None:
     schemas.add_custom("example.com", "v1", "Widget", raw)
     after = fetched(source, "/openapi/v3")["paths"]
     assert set(after) - set(before) == {"apis/example.com/v1"}
-    made = fetched(source, "/openapi/v3/apis/example.com/v1")["components"]["schemas"]
-    assert sorted(made["com.example.v1.Widget"]["properties"]) == [
+    definitions = fetched(source, "/openapi/v3/apis/example.com/v1")["components"]["schemas"]
+    assert sorted(definitions["com.example.v1.Widget"]["properties"]) == [
         "apiVersion",
         "kind",
         "metadata",

@@ -42,16 +42,18 @@ def verbs(world: World) -> list[str]:
 def published(world: World, node: str = NODE) -> dict[str, int]:
     """The devices of a node, each with the generation of its pool."""
     return {
-        device["name"]: each["spec"]["pool"]["generation"]
-        for each in world.api.list("resourceslices")
-        if each["spec"]["nodeName"] == node
-        for device in each["spec"].get("devices") or ()
+        device["name"]: resource_slice["spec"]["pool"]["generation"]
+        for resource_slice in world.api.list("resourceslices")
+        if resource_slice["spec"]["nodeName"] == node
+        for device in resource_slice["spec"].get("devices") or ()
     }
 
 
 def listed(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = world.get("resourceclaims", "shared")["status"]["reservedFor"]
-    return found
+    references: list[dict[str, Any]] = world.get("resourceclaims", "shared")["status"][
+        "reservedFor"
+    ]
+    return references
 
 
 def held(world: World) -> None:
@@ -66,20 +68,20 @@ async def begun(world: World) -> None:
 
 
 async def test_a_habit_is_taken_up_dropped_and_replaced(world: World) -> None:
-    found = driver(world)
-    found.take_up("wants-one-pod", FailsToPrepare(text="one"))
-    found.take_up(FailsToPrepare(text="two"), Away(node="node-1"))
-    assert [each.name for each in found.habits] == ["wants-one-pod", "fails-to-prepare", "away"]
+    asked = driver(world)
+    asked.take_up("wants-one-pod", FailsToPrepare(text="one"))
+    asked.take_up(FailsToPrepare(text="two"), Away(node="node-1"))
+    assert [habit.name for habit in asked.habits] == ["wants-one-pod", "fails-to-prepare", "away"]
     world.claim()
     pod(world)
     await world.passes(SHORT)
     assert verbs(world) == ["prepare: two"]
-    assert (found.is_registered(NODE), found.is_registered("node-1")) == (True, False)
-    found.drop("fails-to-prepare")
-    assert (found.has("wants-one-pod"), found.has("fails-to-prepare")) == (True, False)
-    found.drop()
-    assert found.habits == ()
-    assert found.is_registered("node-1")
+    assert (asked.is_registered(NODE), asked.is_registered("node-1")) == (True, False)
+    asked.drop("fails-to-prepare")
+    assert (asked.has("wants-one-pod"), asked.has("fails-to-prepare")) == (True, False)
+    asked.drop()
+    assert asked.habits == ()
+    assert asked.is_registered("node-1")
 
 
 async def test_nobody_gets_a_habit_that_is_not_known(world: World) -> None:
@@ -95,7 +97,7 @@ async def test_a_driver_that_reads_the_first_reference_needs_the_pod_there(world
     await world.passes(SHORT)
     pod(world, "p2")
     await world.passes(SHORT)
-    assert [each["name"] for each in listed(world)] == ["work", "p2"]
+    assert [pod["name"] for pod in listed(world)] == ["work", "p2"]
     uid = world.get("resourceclaims", "shared")["metadata"]["uid"]
     refused = f"prepare: claim {uid} reservedFor[0] is not a Pod"
     assert verbs(world) == ["prepare", "unprepare", refused]
@@ -233,9 +235,9 @@ async def test_a_claim_with_two_entries_is_not_found_again_at_a_restart(
         held(world)
     driver(world).leave()
     driver(world).come_back()
-    found, lost = driver(world).prepared, driver(world).abandoned
+    prepared, lost = driver(world).prepared, driver(world).abandoned
     claim = [("default/shared", NODE)]
-    assert (found, lost) == (([], claim) if beside else (claim, []))
+    assert (prepared, lost) == (([], claim) if beside else (claim, []))
     delete(world)
     await world.passes(SHORT)
     assert verbs(world) == ["prepare", "unprepare"]

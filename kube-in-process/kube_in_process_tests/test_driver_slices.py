@@ -43,7 +43,7 @@ def pods(world: World, *names: str) -> None:
 )
 async def test_a_pool_is_published_anew_as_a_whole(world: World, devices: list[str]) -> None:
     world.cluster.driver(GPU).publish(NODE, devices)
-    pools = [each["pool"] for each in slices(world)]
+    pools = [resource_slice["pool"] for resource_slice in slices(world)]
     assert published(world) == devices
     assert {(x["name"], x["generation"], x["resourceSliceCount"]) for x in pools} == {
         (NODE, 2, len(pools))
@@ -62,7 +62,7 @@ async def test_a_device_that_is_only_named_keeps_its_attributes(world: World) ->
 
 async def test_another_driver_may_publish_devices_too(world: World) -> None:
     world.cluster.driver("dra.net").publish(NODE, ["dra0"])
-    assert [each["driver"] for each in slices(world)] == ["dra.net", GPU]
+    assert [resource_slice["driver"] for resource_slice in slices(world)] == ["dra.net", GPU]
 
 
 async def test_slices_are_withdrawn_when_the_driver_was_away_for_half_a_minute(
@@ -127,7 +127,7 @@ async def test_a_restarted_kubelet_takes_the_slices_away_for_13_seconds(world: W
     assert (world.phases(), world.allocated()) == (["Running"], True)
     await world.passes(1)
     assert (published(world), slices(world)[0]["pool"]["generation"]) == (["dev-0", "dev-1"], 1)
-    assert [each.verb for each in driver(world).calls] == ["prepare"]
+    assert [call.verb for call in driver(world).calls] == ["prepare"]
 
 
 async def test_a_kubelet_that_starts_twice_takes_the_slices_away_for_longer(world: World) -> None:
@@ -158,8 +158,12 @@ async def test_only_a_kubelet_that_starts_takes_the_slices_away(world: World) ->
 
 
 def objects(world: World) -> list[dict[str, Any]]:
-    found = world.api.list("resourceslices")
-    return [each for each in found if each["spec"]["nodeName"] == NODE]
+    resource_slices = world.api.list("resourceslices")
+    return [
+        resource_slice
+        for resource_slice in resource_slices
+        if resource_slice["spec"]["nodeName"] == NODE
+    ]
 
 
 async def test_a_driver_prepares_while_its_slices_are_withdrawn(world: World) -> None:
@@ -178,7 +182,7 @@ async def test_a_driver_knows_what_it_does_not_have_also_while_its_slices_are_wi
     driver(world).withdraw(NODE)
     world.cluster.resume("kubelet")
     await world.passes(1)
-    assert [each.error for each in driver(world).calls] == [LACKING]
+    assert [call.error for call in driver(world).calls] == [LACKING]
 
 
 async def test_only_the_newest_generation_counts(world: World) -> None:
@@ -188,7 +192,7 @@ async def test_only_the_newest_generation_counts(world: World) -> None:
     world.create("resourceslices", "newer", spec)
     world.cluster.resume("kubelet")
     await world.passes(1)
-    assert [each.error for each in driver(world).calls] == [LACKING]
+    assert [call.error for call in driver(world).calls] == [LACKING]
 
 
 async def allocated_before_the_kubelet_starts(world: World) -> None:
@@ -235,9 +239,9 @@ async def test_a_driver_may_hide_the_devices_in_use(world: World) -> None:
     for name in ("p1", "p2"):
         world.api.delete("pods", "default", name)
     await world.passes(1)
-    (found,) = slices(world)
-    assert [each["name"] for each in found["devices"]] == ["dev-0", "dev-1", "dev-2"]
-    assert [each["value"] for each in found["devices"][0]["taints"]] == ["79"]
+    (hidden,) = slices(world)
+    assert [device["name"] for device in hidden["devices"]] == ["dev-0", "dev-1", "dev-2"]
+    assert [taint["value"] for taint in hidden["devices"][0]["taints"]] == ["79"]
 
 
 async def test_a_hidden_device_is_prepared_again(world: World) -> None:
@@ -249,4 +253,4 @@ async def test_a_hidden_device_is_prepared_again(world: World) -> None:
     world.cluster.lose_node(NODE)
     world.cluster.reboot_node(NODE)
     await world.passes(1)
-    assert [(each.verb, each.error) for each in driver(world).calls] == [("prepare", "")] * 2
+    assert [(call.verb, call.error) for call in driver(world).calls] == [("prepare", "")] * 2

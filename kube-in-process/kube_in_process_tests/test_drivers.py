@@ -30,7 +30,7 @@ def driver(world: World) -> Driver:
 def verbs(world: World) -> list[str]:
     """The calls with their answers, oldest first."""
     calls = world.cluster.drivers[GPU].calls
-    return [f"{each.verb}: {each.error}" if each.error else each.verb for each in calls]
+    return [f"{call.verb}: {call.error}" if call.error else call.verb for call in calls]
 
 
 def pod(world: World, name: str = "p1", **spec: Any) -> None:
@@ -38,15 +38,15 @@ def pod(world: World, name: str = "p1", **spec: Any) -> None:
 
 
 def status(world: World, name: str = "p1") -> dict[str, Any]:
-    found: dict[str, Any] = world.get("pods", name)["status"]
-    return found
+    shown: dict[str, Any] = world.get("pods", name)["status"]
+    return shown
 
 
 def sandbox(world: World, name: str = "p1") -> tuple[str, str]:
     """Phase, and the condition PodReadyToStartContainers."""
-    found = status(world, name)
-    (ready,) = [x for x in found["conditions"] if x["type"] == "PodReadyToStartContainers"]
-    return found["phase"], ready["status"]
+    shown = status(world, name)
+    (ready,) = [x for x in shown["conditions"] if x["type"] == "PodReadyToStartContainers"]
+    return shown["phase"], ready["status"]
 
 
 def delete(world: World, name: str = "p1") -> None:
@@ -55,9 +55,9 @@ def delete(world: World, name: str = "p1") -> None:
 
 def refusals(world: World) -> list[str]:
     head = "Failed to prepare dynamic resources: prepare dynamic resources: "
-    found = world.events("FailedPrepareDynamicResources")
-    assert all(each.startswith(head) for each in found)
-    return [each.removeprefix(head) for each in found]
+    events = world.events("FailedPrepareDynamicResources")
+    assert all(event.startswith(head) for event in events)
+    return [event.removeprefix(head) for event in events]
 
 
 def refused(text: str) -> str:
@@ -157,13 +157,13 @@ REFUSING: list[tuple[str, Callable[[World], None], str, list[str]]] = [
 
 
 def mend(world: World) -> None:
-    found = driver(world)
-    found.drop()
-    found.publish(NODE, ["dev-0", "dev-1", "dev-2", "dev-3"])
+    asked = driver(world)
+    asked.drop()
+    asked.publish(NODE, ["dev-0", "dev-1", "dev-2", "dev-3"])
 
 
 @pytest.mark.parametrize(
-    ("break_it", "text", "calls"), [each[1:] for each in REFUSING], ids=[x[0] for x in REFUSING]
+    ("break_it", "text", "calls"), [name[1:] for name in REFUSING], ids=[x[0] for x in REFUSING]
 )
 async def test_a_kubelet_asks_a_driver_again_at_its_next_sync(
     world: World, break_it: Callable[[World], None], text: str, calls: list[str]
@@ -214,7 +214,7 @@ async def test_a_driver_judges_the_list_that_the_claim_has_at_the_next_sync(worl
     pod(world)
     await world.passes(STARTS)
     both = world.get("resourceclaims", "shared")["status"]["reservedFor"]
-    world.reserve(*(each for each in both if each["name"] == "p1"))
+    world.reserve(*(pod for pod in both if pod["name"] == "p1"))
     await world.passes(90)
     assert (sandbox(world), len(verbs(world))) == (("Running", "True"), 2)
 
@@ -337,7 +337,7 @@ KEEPING: list[tuple[str, Callable[[Driver], None], Callable[[Driver], None]]] = 
 
 
 @pytest.mark.parametrize(
-    ("break_it", "mend_it"), [each[1:] for each in KEEPING], ids=[each[0] for each in KEEPING]
+    ("break_it", "mend_it"), [name[1:] for name in KEEPING], ids=[name[0] for name in KEEPING]
 )
 async def test_a_deleted_pod_stays_until_its_driver_has_unprepared_its_claim(
     world: World, break_it: Callable[[Driver], None], mend_it: Callable[[Driver], None]
@@ -470,7 +470,7 @@ async def test_a_kubelet_that_starts_finds_what_vanished_pods_left_within_a_minu
 
 
 async def test_kubelets_find_what_is_left_at_moments_of_their_own() -> None:
-    found = []
+    moments = []
     for options in SEEDS:
         async with make_world(options) as world:
             await begun(world)
@@ -478,8 +478,8 @@ async def test_kubelets_find_what_is_left_at_moments_of_their_own() -> None:
             world.cluster.restart_kubelet(NODE, 1.0)
             start = world.cluster.clock.monotonic() + 1
             await world.passes(70)
-            found.append(unprepared_after(world, start))
-    assert max(found) - min(found) > 20
+            moments.append(unprepared_after(world, start))
+    assert max(moments) - min(moments) > 20
 
 
 async def test_a_kubelet_that_found_what_is_left_asks_a_driver_once_a_minute(world: World) -> None:
@@ -488,7 +488,7 @@ async def test_a_kubelet_that_found_what_is_left_asks_a_driver_once_a_minute(wor
     driver(world).take_up("fails-to-unprepare")
     world.cluster.restart_kubelet(NODE, 1.0)
     await world.passes(300)
-    asked = [each.asked for each in driver(world).calls[1:]]
+    asked = [call.asked for call in driver(world).calls[1:]]
     assert len(asked) >= 4
     assert {round(later - earlier) for earlier, later in pairwise(asked)} == {60}
 

@@ -82,18 +82,18 @@ class KindsClient:
         given = {"content-type": "application/json", **(headers or {})}
         data = None if body is None else json.dumps(body).encode()
         answer = await self._transport.send(
-            method, plain, [each for each in pairs if each[0]], given, data
+            method, plain, [pair for pair in pairs if pair[0]], given, data
         )
         if "watch=true" in query:
             await answer.close()
             return answer.status, {}, ""
         whole = b"".join([part async for part in answer.body])
-        found = json.loads(whole) if whole.startswith(b"{") else {"text": whole.decode()}
-        return answer.status, found, answer.headers.get("warning", "")
+        body_read = json.loads(whole) if whole.startswith(b"{") else {"text": whole.decode()}
+        return answer.status, body_read, answer.headers.get("warning", "")
 
     async def outcome(self, method: str, path: str, body: Any = None, **headers: Any) -> str:
-        status, found, warning = await self.send(method, path, body, **headers)
-        text = str(found.get("message"))
+        status, body_read, warning = await self.send(method, path, body, **headers)
+        text = str(body_read.get("message"))
         if status == 403 and ("is not emulated" in text or "is not served: no cont" in text):
             return "refused"
         if status >= 400:
@@ -103,15 +103,17 @@ class KindsClient:
     async def resources(self) -> list[Resource]:
         roots = ["/api/v1"]
         _, groups, _ = await self.send("GET", "/apis")
-        roots += [f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups["groups"]]
-        found = []
+        roots += [
+            f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups["groups"]
+        ]
+        served = []
         for root in roots:
             _, listed, _ = await self.send("GET", root)
-            found += [
-                Resource(root, each["name"], each["namespaced"], tuple(each["verbs"]))
-                for each in listed["resources"]
+            served += [
+                Resource(root, resource["name"], resource["namespaced"], tuple(resource["verbs"]))
+                for resource in listed["resources"]
             ]
-        return found
+        return served
 
 
 def named(resource: Resource) -> Object:
@@ -127,8 +129,12 @@ def path_of(resource: Resource) -> str:
 def kinds(resources: list[Resource]) -> list[Resource]:
     """The resources that can be created, in the order of the file."""
     order = list(GIVEN["kinds"])
-    found = [each for each in resources if "/" not in each.name and "create" in each.verbs]
-    return sorted(found, key=lambda each: order.index(each.resource))
+    creatable = [
+        resource
+        for resource in resources
+        if "/" not in resource.name and "create" in resource.verbs
+    ]
+    return sorted(creatable, key=lambda resource: order.index(resource.resource))
 
 
 def expected(resource: str) -> str:
@@ -140,8 +146,8 @@ def expected(resource: str) -> str:
 def made_by(world: World, plural: str, kind: str) -> bool:
     return any(
         owner["kind"] == kind
-        for each in world.api.list(plural)
-        for owner in each["metadata"].get("ownerReferences") or ()
+        for obj in world.api.list(plural)
+        for owner in obj["metadata"].get("ownerReferences") or ()
     )
 
 
@@ -159,8 +165,8 @@ def may(world: World, user: str, resource: str, namespace: str = "") -> bool:
 
 
 def allocated(world: World) -> bool:
-    found = world.get("resourceclaims", "a-resourceclaims")
-    results = found["status"]["allocation"]["devices"]["results"]
+    claim = world.get("resourceclaims", "a-resourceclaims")
+    results = claim["status"]["allocation"]["devices"]["results"]
     return bool(results[0]["driver"] == "other.example.com")
 
 
@@ -204,31 +210,31 @@ EFFECTS: dict[str, Callable[[World], bool]] = {
 
 
 def acted_on(resources: list[Resource]) -> Iterator[str]:
-    for each in kinds(resources):
-        kept = each.resource in KEEPS or each.resource.endswith(OF_ADMISSION)
-        at_once = each.plural.endswith(ANSWERS)
-        if each.resource in EMULATION.emulated and not kept and not at_once:
-            yield each.resource
+    for kind in kinds(resources):
+        kept = kind.resource in KEEPS or kind.resource.endswith(OF_ADMISSION)
+        at_once = kind.plural.endswith(ANSWERS)
+        if kind.resource in EMULATION.emulated and not kept and not at_once:
+            yield kind.resource
 
 
 async def test_every_verb_of_every_kind_is_acted_on_refused_or_warned_about(world: World) -> None:
     asked = KindsClient(world)
     resources = await asked.resources()
-    stored = [each for each in kinds(resources) if "update" in each.verbs]
+    stored = [kind for kind in kinds(resources) if "update" in kind.verbs]
     await world.passes(1)
     for body in GIVEN["beside"][2:4]:
         world.api.create(f"{body['kind'].lower()}s", body, "default")
     world.api.create("pods", GIVEN["beside"][0], "default")
-    got = {each: await create(asked, each) for each in kinds(resources)}
+    got = {kind: await create(asked, kind) for kind in kinds(resources)}
     for body in (GIVEN["beside"][1], GIVEN["beside"][4]):
         world.api.create("pods", body, "default")
-    assert {each.resource: text for each, text in got.items()} == {
-        each.resource: expected(each.resource) for each in got
+    assert {name.resource: text for name, text in got.items()} == {
+        name.resource: expected(name.resource) for name in got
     }
     await world.passes(70)
     assert world.get("pods", "unbound")["spec"]["nodeName"] == "node-0"
-    assert [each for each in acted_on(resources) if not EFFECTS[each](world)] == []
-    there = [each for each in stored if got[each] != "refused"]
+    assert [name for name in acted_on(resources) if not EFFECTS[name](world)] == []
+    there = [name for name in stored if got[name] != "refused"]
     await change(asked, there)
     await delete(asked, there)
 
@@ -239,17 +245,19 @@ async def create(asked: KindsClient, resource: Resource) -> str:
 
 async def change(asked: KindsClient, there: list[Resource]) -> None:
     """Read, replace and patch an object of each kind."""
-    for each in there:
-        path, wanted = path_of(each), expected(each.resource)
-        _, found, _ = await asked.send("GET", path)
-        found["metadata"]["labels"] = {**(found["metadata"].get("labels") or {}), "put": "yes"}
-        assert await asked.outcome("PUT", path, found) == wanted, path
+    for resource in there:
+        path, wanted = path_of(resource), expected(resource.resource)
+        _, stored, _ = await asked.send("GET", path)
+        stored["metadata"]["labels"] = {**(stored["metadata"].get("labels") or {}), "put": "yes"}
+        assert await asked.outcome("PUT", path, stored) == wanted, path
         assert await asked.outcome("PATCH", path, NOTE, headers=MERGE) == wanted, path
         _, after, _ = await asked.send("GET", path)
         assert after["metadata"]["labels"]["put"] == "yes"
         assert after["metadata"]["annotations"]["changed"] == "yes"
-        assert await asked.outcome("GET", f"{each.collection}?labelSelector=put=yes") == "acted on"
-        watch = f"{each.collection}?watch=true&timeoutSeconds=1"
+        assert (
+            await asked.outcome("GET", f"{resource.collection}?labelSelector=put=yes") == "acted on"
+        )
+        watch = f"{resource.collection}?watch=true&timeoutSeconds=1"
         assert await asked.outcome("GET", watch) == "acted on"
 
 
@@ -257,20 +265,22 @@ async def delete(asked: KindsClient, there: list[Resource]) -> None:
     """Delete an object of each kind, and one more by deletecollection."""
     for name in ("claimer", "of-a-class", "unbound"):
         await asked.send("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-    several = [each for each in there if "deletecollection" in each.verbs]
+    several = [resource for resource in there if "deletecollection" in resource.verbs]
     for resources, query in ((there, ""), (several, "?labelSelector=put=yes")):
-        for each in resources:
-            path = each.collection + query if query else path_of(each)
+        for resource in resources:
+            path = resource.collection + query if query else path_of(resource)
             assert await asked.outcome("DELETE", path) == "acted on", path
         await asked.world.passes(60)
-        left = [each.resource for each in resources if await is_there(asked, each)]
+        left = [resource.resource for resource in resources if await is_there(asked, resource)]
         assert left == []
         if not query:
-            for each in several:
-                body = named(each)
+            for resource in several:
+                body = named(resource)
                 marked = {**(body["metadata"].get("labels") or {}), "put": "yes"}
                 body = {**body, "metadata": {**body["metadata"], "labels": marked}}
-                assert await asked.outcome("POST", each.collection, body) == expected(each.resource)
+                assert await asked.outcome("POST", resource.collection, body) == expected(
+                    resource.resource
+                )
 
 
 async def is_there(asked: KindsClient, resource: Resource) -> bool:
@@ -284,24 +294,24 @@ STREAMED = ("attach", "exec", "portforward", "proxy")
 async def test_every_subresource_is_acted_on_or_refused(world: World) -> None:
     asked = KindsClient(world)
     resources = await asked.resources()
-    by_name = {(each.root, each.name): each for each in kinds(resources)}
-    for each in by_name.values():
-        if each.resource not in EMULATION.refused and not each.plural.endswith(ANSWERS):
-            await create(asked, each)
+    by_name = {(kind.root, kind.name): kind for kind in kinds(resources)}
+    for answer in by_name.values():
+        if answer.resource not in EMULATION.refused and not answer.plural.endswith(ANSWERS):
+            await create(asked, answer)
     await world.passes(1)
     wrong = {}
-    for each in (each for each in resources if "/" in each.name):
-        sub = each.name.partition("/")[2]
-        refused = each.resource in EMULATION.refused or sub in STREAMED
-        refused = refused or f"{each.plural}/{sub}" in EMULATION.refused
-        for verb in each.verbs:
-            text = await subresource(asked, each, verb)
+    for resource in (resource for resource in resources if "/" in resource.name):
+        sub = resource.name.partition("/")[2]
+        refused = resource.resource in EMULATION.refused or sub in STREAMED
+        refused = refused or f"{resource.plural}/{sub}" in EMULATION.refused
+        for verb in resource.verbs:
+            text = await subresource(asked, resource, verb)
             if refused and verb in ("create", "update", "patch"):
                 right = text == "refused"
             else:
                 right = not text.startswith(("405", "5")) or refused
             if not right:
-                wrong[f"{each.name} {verb}"] = text
+                wrong[f"{resource.name} {verb}"] = text
     assert wrong == {}
 
 

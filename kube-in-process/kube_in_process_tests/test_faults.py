@@ -14,74 +14,76 @@ PATH = "/api/v1/namespaces/ns/configmaps"
 
 
 def _failing(fault: Fault, verb: str = "create") -> tuple[Server, list[FaultPoint]]:
-    made = server()
+    served = server()
     points: list[FaultPoint] = []
 
     def hook(point: FaultPoint) -> Fault | None:
         points.append(point)
         return fault if point.verb == verb else None
 
-    made.handler.fault = hook
-    return made, points
+    served.handler.fault = hook
+    return served, points
 
 
-def _names(made: Server) -> list[str]:
-    return [each["metadata"]["name"] for each in made.local().list("configmaps", "ns")]
+def _names(served: Server) -> list[str]:
+    return [
+        config_map["metadata"]["name"] for config_map in served.local().list("configmaps", "ns")
+    ]
 
 
 def test_a_fault_can_refuse_a_request_and_say_when_to_try_again() -> None:
-    made, points = _failing(Fault(status=429, retry_after=3))
-    answer = run(made.send("POST", PATH, config_map("a")))
+    served, points = _failing(Fault(status=429, retry_after=3))
+    answer = run(served.send("POST", PATH, config_map("a")))
     assert (answer.status, answer.headers["retry-after"]) == (429, "3")
     assert answer.body["reason"] == "TooManyRequests"
     assert points == [
         FaultPoint("create", "", "configmaps", "ns", "", "", "kubernetes-admin"),
     ]
-    assert _names(made) == []
+    assert _names(served) == []
 
 
 def test_a_connection_can_break_before_the_request_is_served() -> None:
-    made, _ = _failing(Fault(drop=True))
+    served, _ = _failing(Fault(drop=True))
     with pytest.raises(ConnectionResetError):
-        run(made.send("POST", PATH, config_map("a")))
-    assert _names(made) == []
+        run(served.send("POST", PATH, config_map("a")))
+    assert _names(served) == []
 
 
 def test_a_connection_can_break_after_the_write_took_place() -> None:
-    made, _ = _failing(Fault(drop=True, after_write=True))
+    served, _ = _failing(Fault(drop=True, after_write=True))
     with pytest.raises(ConnectionResetError):
-        run(made.send("POST", PATH, config_map("a")))
-    assert _names(made) == ["a"]
+        run(served.send("POST", PATH, config_map("a")))
+    assert _names(served) == ["a"]
 
 
 async def test_a_write_can_take_place_and_never_be_answered() -> None:
-    made, _ = _failing(Fault(hang=True))
+    served, _ = _failing(Fault(hang=True))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(30):
-            await made.send("POST", PATH, config_map("a"))
-    assert _names(made) == ["a"]
+            await served.send("POST", PATH, config_map("a"))
+    assert _names(served) == ["a"]
 
 
 async def test_an_answer_can_be_late() -> None:
-    made, _ = _failing(Fault(delay=7.0), "list")
-    await made.send("GET", PATH)
+    served, _ = _failing(Fault(delay=7.0), "list")
+    await served.send("GET", PATH)
     assert asyncio.get_running_loop().time() == 7.0
 
 
 async def test_a_watch_can_be_cut_after_some_events() -> None:
-    made, _ = _failing(Fault(cut_after=1), "watch")
+    served, _ = _failing(Fault(cut_after=1), "watch")
     for name in ("a", "b"):
-        made.local().create("configmaps", config_map(name), "ns")
-    response = await made.open("GET", f"{PATH}?watch=true")
+        served.local().create("configmaps", config_map(name), "ns")
+    response = await served.open("GET", f"{PATH}?watch=true")
     await anext(response.body)
     with pytest.raises(ConnectionResetError):
         await anext(response.body)
 
 
 def test_components_meet_the_same_faults_in_process() -> None:
-    made = server()
+    served = server()
     faults = [Fault(status=503), Fault(drop=True), Fault(hang=True), None]
-    me = ApiFor(made.api, Actor("me"), lambda point: faults.pop(0))
+    me = ApiFor(served.api, Actor("me"), lambda point: faults.pop(0))
     with pytest.raises(StatusError) as refused:
         me.create("configmaps", config_map("a"), "ns")
     assert refused.value.code == 503
@@ -89,4 +91,4 @@ def test_components_meet_the_same_faults_in_process() -> None:
         with pytest.raises(ConnectionLost):
             me.create("configmaps", config_map(name), "ns")
     me.create("configmaps", config_map("d"), "ns")
-    assert _names(made) == ["c", "d"]
+    assert _names(served) == ["c", "d"]

@@ -43,7 +43,7 @@ def at(
 
 
 def names(devices: list[Object]) -> list[str]:
-    return [each["name"] for each in devices]
+    return [device["name"] for device in devices]
 
 
 DEVICES = [{"name": "dev-0"}, {"name": "dev-1"}]
@@ -58,7 +58,7 @@ def test_a_habit_says_where_it_was_read(kind: type[Habit]) -> None:
 
 
 def test_habits_are_found_by_their_names_and_written_down() -> None:
-    every = [habit(each, node="node-1") for each in HABITS]
+    every = [habit(name, node="node-1") for name in HABITS]
     assert read(json.loads(json.dumps(written(every)))) == tuple(every)
     assert habit("slow", prepare_seconds=3.0) == Slow(prepare_seconds=3.0)
     with pytest.raises(ValueError, match="no habit is called 'lazy'; there are wants-one-pod, "):
@@ -189,16 +189,16 @@ def test_a_reboot_empties_a_checkpoint_but_that_of_a_driver_that_skips_claims() 
 
 
 @pytest.mark.parametrize(
-    ("listed", "found"), [([POD], True), ([POD, HOLD], False), ([], False), ([HOLD], True)]
+    ("listed", "kept"), [([POD], True), ([POD, HOLD], False), ([], False), ([HOLD], True)]
 )
 def test_a_restart_keeps_the_checkpoint_but_that_of_a_driver_that_counts_entries(
-    listed: list[Object], found: bool
+    listed: list[Object], kept: bool
 ) -> None:
     known = {"uid-c": Checkpointed(claim(POD), Stage.COMPLETED, 0.0, "1")}
     now = {"uid-c": claim(*listed)}
     assert deciding.restarted([], known, {}) == known
     counts = [habit("restores-claims-with-one-entry")]
-    assert deciding.restarted(counts, known, now) == (known if found else {})
+    assert deciding.restarted(counts, known, now) == (known if kept else {})
     assert deciding.restarted(counts, known, {}) == {}
 
 
@@ -216,9 +216,9 @@ def test_a_restart_keeps_the_checkpoint_but_that_of_a_driver_that_counts_entries
     ],
 )
 def test_what_a_driver_has_and_what_it_shows(name: str, has: list[str], shows: list[str]) -> None:
-    found = [habit(name)]
-    assert names(deciding.has(found, DEVICES)) == has
-    assert names(deciding.shows(found, DEVICES, {"dev-1"})) == shows
+    habits = [habit(name)]
+    assert names(deciding.has(habits, DEVICES)) == has
+    assert names(deciding.shows(habits, DEVICES, {"dev-1"})) == shows
 
 
 @pytest.mark.parametrize(
@@ -229,25 +229,25 @@ def test_a_taint_is_added_to_those_that_a_device_has(name: str, effect: str) -> 
     devices: list[Object] = [{"name": "dev-0", "taints": [old]}, {"name": "dev-1"}]
     first, second = deciding.shows([habit(name)], devices, set())
     assert first["taints"][0] == old
-    assert [each["effect"] for each in first["taints"]] == ["None", effect]
+    assert [taint["effect"] for taint in first["taints"]] == ["None", effect]
     assert second == {"name": "dev-1"}
     assert devices[0]["taints"] == [old]
 
 
 @given(st.lists(st.sampled_from(sorted(HABITS)), max_size=4))
 def test_only_habits_that_publish_change_what_is_published(chosen: list[str]) -> None:
-    found = [habit(each) for each in chosen]
+    habits = [habit(name) for name in chosen]
     used = {"dev-1"}
-    if deciding.shows(found, DEVICES, used) != DEVICES:
-        assert any(each.publishes for each in found)
-    if deciding.has(found, DEVICES) == DEVICES:
+    if deciding.shows(habits, DEVICES, used) != DEVICES:
+        assert any(one_habit.publishes for one_habit in habits)
+    if deciding.has(habits, DEVICES) == DEVICES:
         assert {"fewer-devices", "renames-devices"}.isdisjoint(chosen)
 
 
 def test_a_second_pod_gets_no_container_while_the_first_one_has_one() -> None:
-    found = [habit("refuses-a-second-pod")]
-    assert deciding.container_refusal(found, claim(), "uid-p2", []) == ""
-    assert deciding.container_refusal(found, claim(), "uid-p1", ["uid-p1"]) == ""
-    said = deciding.container_refusal(found, claim(), "uid-p2", ["uid-p1"])
+    habits = [habit("refuses-a-second-pod")]
+    assert deciding.container_refusal(habits, claim(), "uid-p2", []) == ""
+    assert deciding.container_refusal(habits, claim(), "uid-p1", ["uid-p1"]) == ""
+    said = deciding.container_refusal(habits, claim(), "uid-p2", ["uid-p1"])
     assert said == 'claimUID "uid-c" already bound to pod "uid-p1"'
     assert deciding.container_refusal([habit("slow")], claim(), "uid-p2", ["uid-p1"]) == ""

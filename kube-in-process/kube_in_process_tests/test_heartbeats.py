@@ -31,9 +31,9 @@ def reports(world: World) -> list[float]:
 def _written(
     world: World, plural: str, moments: Callable[[Object], Iterator[float]]
 ) -> Iterator[float]:
-    for each in world.cluster.history():
-        if (each.plural, each.name) == (plural, NODE) and each.type != "DELETED":
-            yield from moments(each.object())
+    for revision in world.cluster.history():
+        if (revision.plural, revision.name) == (plural, NODE) and revision.type != "DELETED":
+            yield from moments(revision.object())
 
 
 def _renewed(lease: Object) -> Iterator[float]:
@@ -41,8 +41,8 @@ def _renewed(lease: Object) -> Iterator[float]:
 
 
 def _reported(node: Object) -> Iterator[float]:
-    for each in node["status"].get("conditions") or ():
-        yield datetime.fromisoformat(each["lastHeartbeatTime"]).timestamp()
+    for condition in node["status"].get("conditions") or ():
+        yield datetime.fromisoformat(condition["lastHeartbeatTime"]).timestamp()
 
 
 def pauses(moments: list[float]) -> list[float]:
@@ -52,10 +52,10 @@ def pauses(moments: list[float]) -> list[float]:
 @pytest.mark.parametrize(("options", "every"), [(beating(), 10), (beating(lease=300), 75)])
 async def test_a_lease_is_renewed_four_times_in_its_duration(world: World, every: int) -> None:
     await world.passes(20 * every)
-    found = pauses(renewals(world))
-    assert len(found) >= 18
-    assert all(every <= each <= every * 1.041 for each in found)
-    assert len(set(found)) > 10
+    seconds = pauses(renewals(world))
+    assert len(seconds) >= 18
+    assert all(every <= pause <= every * 1.041 for pause in seconds)
+    assert len(set(seconds)) > 10
     lease = world.api.get("leases", "kube-node-lease", NODE)
     assert lease["spec"]["leaseDurationSeconds"] == 4 * every
     assert lease["metadata"]["ownerReferences"][0]["name"] == NODE
@@ -68,9 +68,9 @@ async def test_a_status_is_reported_as_often_as_it_is_asked_for(
     assert options.heartbeats is not None
     every = options.heartbeats.report_seconds
     await world.passes(10 * every)
-    found = pauses(reports(world))
-    assert len(found) >= 8
-    assert all(every - 1 <= each <= every * 1.04 + 1 for each in found)
+    seconds = pauses(reports(world))
+    assert len(seconds) >= 8
+    assert all(every - 1 <= pause <= every * 1.04 + 1 for pause in seconds)
 
 
 @pytest.mark.kube_cluster(beating())

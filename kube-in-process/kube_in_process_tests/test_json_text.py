@@ -23,9 +23,9 @@ from kube_in_process_tests.servers import CLAIMS, Answered, config_map, server
     ],
 )
 def test_what_no_text_or_number_can_hold_is_mended(body: bytes, value: Any) -> None:
-    found = parse(body)
-    assert found == value
-    assert type(found) is type(value)
+    parsed = parse(body)
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 @pytest.mark.parametrize("body", [b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"[" * 50_000, b""])
@@ -68,8 +68,8 @@ def test_odd_bodies_are_refused_or_mended(path: str, body: Any, status: int) -> 
 
 def test_a_warning_that_no_header_can_carry_is_left_out() -> None:
     body = {"metadata": {"name": "d"}, "odd\u0000": 1, "plain": 1}
-    found = answer("POST", "/api/v1/namespaces/ns/configmaps", body)
-    assert found.headers["warning"] == '299 - "unknown field \\"plain\\""'
+    answered = answer("POST", "/api/v1/namespaces/ns/configmaps", body)
+    assert answered.headers["warning"] == '299 - "unknown field \\"plain\\""'
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_odd_patches_are_refused(media: str, body: Any, status: int) -> None:
 )
 def test_numbers_in_a_query_are_gos(text: str, why: str) -> None:
     path = f"/api/v1/namespaces/ns/configmaps?watch=true&timeoutSeconds={text}"
-    found = answer("GET", path, None)
-    assert (found.status, found.body["message"]) == (
+    answered = answer("GET", path, None)
+    assert (answered.status, answered.body["message"]) == (
         400,
         f'strconv.ParseInt: parsing "{text}": {why}',
     )

@@ -31,9 +31,9 @@ async def test_requests_and_objects_are_counted_with_the_names_of_a_real_server(
     status, text = await asked(server, "GET", "/metrics")
     assert status == 200
     samples = {
-        (each.name, *sorted(each.labels.items())): each.value
+        (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
-        for each in family.samples
+        for sample in family.samples
     }
 
     def requests(**labels: str) -> float:

@@ -21,7 +21,7 @@ VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
 FIXED = "Forbidden: spec is immutable after creation except resources.requests and"
 
 
-async def made(collection: str, **body: Any) -> Server:
+async def server_with(collection: str, **body: Any) -> Server:
     here = server()
     answer = await here.send("POST", collection, {"metadata": {"name": "a"}, **body})
     assert answer.status == 201, answer.body
@@ -103,14 +103,14 @@ async def made(collection: str, **body: Any) -> Server:
 async def test_what_may_not_change_is_named(
     collection: str, body: Object, patch: Object, told: str
 ) -> None:
-    answer = await (await made(collection, **body)).merge_patch(f"{collection}/a", patch)
+    answer = await (await server_with(collection, **body)).merge_patch(f"{collection}/a", patch)
     assert answer.status == 422
     assert told in answer.body["message"]
 
 
 async def test_a_service_keeps_its_address_and_loses_what_another_type_has_not() -> None:
     path = f"{CORE}/services"
-    here = await made(path, spec={"ports": PORTS, "type": "LoadBalancer"})
+    here = await server_with(path, spec={"ports": PORTS, "type": "LoadBalancer"})
     spec = (await here.send("GET", f"{path}/a")).body["spec"]
     assert (spec["externalTrafficPolicy"], spec["allocateLoadBalancerNodePorts"]) == (
         "Cluster",
@@ -147,7 +147,7 @@ async def test_a_service_keeps_its_address_and_loses_what_another_type_has_not()
 async def test_a_headless_service_without_a_selector_has_both_families(
     selector: Object | None, policy: str, families: list[str]
 ) -> None:
-    here = await made(f"{CORE}/services", spec={"clusterIP": "None", "selector": selector})
+    here = await server_with(f"{CORE}/services", spec={"clusterIP": "None", "selector": selector})
     spec = (await here.send("GET", f"{CORE}/services/a")).body["spec"]
     assert (spec["ipFamilyPolicy"], spec["ipFamilies"]) == (policy, families)
 
@@ -162,7 +162,7 @@ async def test_a_name_that_begins_with_a_digit_is_right_from_1_36_on() -> None:
 @pytest.mark.parametrize(("expands", "status"), [(True, 200), (False, 403)])
 async def test_a_bound_claim_grows_if_its_class_allows_it(expands: bool, status: int) -> None:
     path = f"{CORE}/persistentvolumeclaims"
-    here = await made(path, spec={**CLAIM, "storageClassName": "fast", "volumeName": "v"})
+    here = await server_with(path, spec={**CLAIM, "storageClassName": "fast", "volumeName": "v"})
     fast = {"metadata": {"name": "fast"}, "provisioner": "a", "allowVolumeExpansion": expands}
     await here.send("POST", f"{STORAGE}/storageclasses", fast)
     bound = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
@@ -176,7 +176,7 @@ async def test_a_bound_claim_grows_if_its_class_allows_it(expands: bool, status:
 
 async def test_a_volume_knows_when_it_entered_its_phase() -> None:
     path = "/api/v1/persistentvolumes"
-    here = await made(path, spec={**VOLUME, "hostPath": {"path": "/x"}})
+    here = await server_with(path, spec={**VOLUME, "hostPath": {"path": "/x"}})
     before = (await here.send("GET", f"{path}/a")).body["status"]
     assert before["phase"] == "Pending"
     there = {"status": {"phase": "Available", "lastPhaseTransitionTime": None}}
@@ -188,8 +188,8 @@ async def test_a_replication_controller_takes_labels_and_selector_from_its_templ
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     path = f"{CORE}/replicationcontrollers"
-    here = await made(path, spec={"template": template})
-    found = (await here.send("GET", f"{path}/a")).body
-    assert (found["metadata"]["labels"], found["spec"]["selector"]) == ({"a": "b"}, {"a": "b"})
-    assert found["spec"]["template"]["spec"]["restartPolicy"] == "Always"
-    assert found["status"] == {"replicas": 0}
+    here = await server_with(path, spec={"template": template})
+    stored = (await here.send("GET", f"{path}/a")).body
+    assert (stored["metadata"]["labels"], stored["spec"]["selector"]) == ({"a": "b"}, {"a": "b"})
+    assert stored["spec"]["template"]["spec"]["restartPolicy"] == "Always"
+    assert stored["status"] == {"replicas": 0}

@@ -49,39 +49,39 @@ def _status(parameters: str) -> str:
     )
 
 
-async def _put(made: Server, spec: str, status: str) -> Answered:
-    meta = (await made.send("GET", f"{CLAIMS}/c")).body["metadata"]
+async def _put(served: Server, spec: str, status: str) -> Answered:
+    meta = (await served.send("GET", f"{CLAIMS}/c")).body["metadata"]
     body = f'{{"metadata":{json.dumps(meta)},"spec":{_spec(spec)},"status":{_status(status)}}}'
-    return await made.send("PUT", f"{CLAIMS}/c/status", body.encode())
+    return await served.send("PUT", f"{CLAIMS}/c/status", body.encode())
 
 
 async def _allocated(parameters: str) -> Server:
     """A server with an allocated claim; a scheduler copies the bytes of the parameters."""
-    made = server()
+    served = server()
     body = f'{{"metadata":{{"name":"c"}},"spec":{_spec(parameters)}}}'
-    assert (await made.send("POST", CLAIMS, body.encode())).status == 201
-    assert (await _put(made, parameters, parameters)).status == 200
-    return made
+    assert (await served.send("POST", CLAIMS, body.encode())).status == 201
+    assert (await _put(served, parameters, parameters)).status == 200
+    return served
 
 
-async def _patch(made: Server, kind: str, body: object, path: str = "/status") -> int:
+async def _patch(served: Server, kind: str, body: object, path: str = "/status") -> int:
     media = {"content-type": f"application/{kind}-patch+json"}
-    return (await made.send("PATCH", f"{CLAIMS}/c{path}", body, media)).status
+    return (await served.send("PATCH", f"{CLAIMS}/c{path}", body, media)).status
 
 
 @pytest.mark.parametrize(("parameters", "strategic", "other"), FORMS.values(), ids=FORMS)
 def test_which_patches_are_taken(parameters: str, strategic: int, other: int) -> None:
     async def answers() -> dict[str, int]:
-        made = await _allocated(parameters)
+        served = await _allocated(parameters)
         lists: list[Object] = [{"status": {"reservedFor": [reference(n)]}} for n in (1, 2)]
         added = [{"op": "add", "path": "/status/reservedFor/-", "value": reference(3)}]
         meta: Object = {"metadata": {"annotations": {"a": "b"}}}
         return {
-            "strategic": await _patch(made, "strategic-merge", lists[0]),
-            "merge": await _patch(made, "merge", lists[1]),
-            "json": await _patch(made, "json", added),
-            "metadata": await _patch(made, "merge", meta, ""),
-            "metadata, strategic": await _patch(made, "strategic-merge", meta, ""),
+            "strategic": await _patch(served, "strategic-merge", lists[0]),
+            "merge": await _patch(served, "merge", lists[1]),
+            "json": await _patch(served, "json", added),
+            "metadata": await _patch(served, "merge", meta, ""),
+            "metadata, strategic": await _patch(served, "strategic-merge", meta, ""),
         }
 
     expected = dict.fromkeys(("merge", "json", "metadata"), other)
@@ -111,10 +111,10 @@ def test_a_put_is_compared_by_bytes(spec: str, status: str, immutable: str) -> N
 
 def test_a_spec_in_another_form_is_another_spec() -> None:
     async def put() -> Answered:
-        made = await _allocated(SPACES)
-        meta = (await made.send("GET", f"{CLAIMS}/c")).body["metadata"]
+        served = await _allocated(SPACES)
+        meta = (await served.send("GET", f"{CLAIMS}/c")).body["metadata"]
         body = f'{{"metadata":{json.dumps(meta)},"spec":{_spec(SORTED)}}}'
-        return await made.send("PUT", f"{CLAIMS}/c", body.encode())
+        return await served.send("PUT", f"{CLAIMS}/c", body.encode())
 
     answer = run(put())
     assert (answer.status, answer.body["details"]["causes"][0]["field"]) == (422, "spec")
@@ -122,10 +122,10 @@ def test_a_spec_in_another_form_is_another_spec() -> None:
 
 def test_answers_have_the_bytes_without_spaces() -> None:
     async def seen() -> list[str]:
-        made = await _allocated('{"z" : 1e3,\n"a": "<"}')
+        served = await _allocated('{"z" : 1e3,\n"a": "<"}')
         paths = (f"{CLAIMS}/c", CLAIMS, f"{CLAIMS}?watch=1&resourceVersion=0&timeoutSeconds=1")
-        answers = [await made.open("GET", path) for path in paths]
-        return [b"".join([part async for part in each.body]).decode() for each in answers]
+        answers = [await served.open("GET", path) for path in paths]
+        return [b"".join([part async for part in answer.body]).decode() for answer in answers]
 
     for text in run(seen()):
         assert text.count('"parameters":{"z":1e3,"a":"\\u003c"}') == 2
@@ -133,7 +133,7 @@ def test_answers_have_the_bytes_without_spaces() -> None:
 
 def test_an_apply_keeps_the_parameters_only_if_go_writes_them_so() -> None:
     async def applied(parameters: str) -> int:
-        made = await _allocated(parameters)
+        served = await _allocated(parameters)
         body = json.dumps(
             {
                 "apiVersion": "resource.k8s.io/v1",
@@ -143,7 +143,7 @@ def test_an_apply_keeps_the_parameters_only_if_go_writes_them_so() -> None:
         )
         path = f"{CLAIMS}/c?fieldManager=me&force=true"
         media = {"content-type": "application/apply-patch+yaml"}
-        return (await made.send("PATCH", path, body.encode(), media)).status
+        return (await served.send("PATCH", path, body.encode(), media)).status
 
     assert run(applied(SORTED)) == 200
     assert run(applied(SPACES)) == 422

@@ -56,6 +56,46 @@ def test_a_json_patch_that_cannot_be_carried_out(operation: Object) -> None:
         json_patch({"a": 1}, [operation])
 
 
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (
+            {"op": "replace", "path": "/l/7", "value": 1},
+            "replace operation does not apply: doc is missing key: /l/7: missing value",
+        ),
+        (
+            {"op": "replace", "path": "/l/7/x", "value": 1},
+            "replace operation does not apply: doc is missing path: /l/7/x: missing value",
+        ),
+        (
+            {"op": "add", "path": "/l/9", "value": 1},
+            "error in add for path: '/l/9': Unable to access invalid index: 9: invalid index "
+            "referenced",
+        ),
+        (
+            {"op": "add", "path": "/l/x", "value": 1},
+            "error in add for path: '/l/x': value was not a proper array index: 'x': "
+            'strconv.Atoi: parsing "x": invalid syntax',
+        ),
+        (
+            {"op": "add", "path": "", "value": 1},
+            'add operation does not apply: doc is missing path: "": missing value',
+        ),
+        (
+            {"op": "remove", "path": "/b"},
+            "error in remove for path: '/b': Unable to remove nonexistent key: b: missing value",
+        ),
+        ({"op": "frob", "path": "/b"}, "Unexpected kind: frob"),
+    ],
+)
+def test_a_json_patch_fails_in_the_words_of_the_servers_library(
+    operation: Object, words: str
+) -> None:
+    with pytest.raises(PatchError) as failed:
+        json_patch({"l": [1]}, [operation])
+    assert str(failed.value) == words
+
+
 def _references(*uids: str) -> list[Object]:
     return [{"uid": uid, "name": uid} for uid in uids]
 

@@ -53,10 +53,10 @@ def test_quantities_bytes_numbers_or_strings_and_inline_messages_become_json() -
     container = text(1, "c") + resources + probe
     template = text(3, text(2, text(2, container)))
     rolling = text(4, text(2, text(1, number(1, 0) + number(2, 2))))
-    found = decode_body(
+    decoded = decode_body(
         body("apps/v1", "Deployment", text(2, template + rolling + number(1, 0) + number(5, 0)))
     )
-    assert found["spec"] == {
+    assert decoded["spec"] == {
         "template": {
             "spec": {
                 "containers": [
@@ -78,8 +78,8 @@ def test_quantities_bytes_numbers_or_strings_and_inline_messages_become_json() -
 
 def test_a_time_and_delete_options_of_any_group_are_understood() -> None:
     meta = text(1, text(8, number(1, 1767323045)))
-    found = decode_body(body("v1", "ConfigMap", meta))
-    assert found["metadata"]["creationTimestamp"] == "2026-01-02T03:04:05Z"
+    decoded = decode_body(body("v1", "ConfigMap", meta))
+    assert decoded["metadata"]["creationTimestamp"] == "2026-01-02T03:04:05Z"
     options = decode_body(body("apps/v1", "DeleteOptions", number(1, 0) + text(4, "Orphan")))
     assert (options["gracePeriodSeconds"], options["propagationPolicy"]) == (0, "Orphan")
 
@@ -100,15 +100,15 @@ def test_what_makes_no_sense_is_refused(data: bytes) -> None:
 
 
 async def test_a_status_comes_through_and_its_zeros_are_left_out() -> None:
-    made = server()
+    served = server()
     container = {"name": "c", "image": "i"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    made.local().create("deployments", {"metadata": {"name": "d"}, "spec": spec}, "ns")
+    served.local().create("deployments", {"metadata": {"name": "d"}, "spec": spec}, "ns")
     status = number(1, 3) + number(2, 5) + number(3, 0)
     raw = text(1, text(1, "d")) + text(2, b"") + text(3, status)
     path = "/apis/apps/v1/namespaces/ns/deployments/d/status"
-    answer = await made.send("PUT", path, body("apps/v1", "Deployment", raw), MEDIA)
+    answer = await served.send("PUT", path, body("apps/v1", "Deployment", raw), MEDIA)
     assert (answer.status, answer.body["status"]) == (
         200,
         {"observedGeneration": 3, "replicas": 5},
@@ -126,14 +126,14 @@ async def test_a_status_comes_through_and_its_zeros_are_left_out() -> None:
 async def test_a_body_that_is_not_understood_whole_is_refused_whole(
     version: str, raw: bytes, told: str
 ) -> None:
-    made = server()
+    served = server()
     path = "/api/v1/namespaces/ns/configmaps"
-    answer = await made.send("POST", path, body(version, "ConfigMap", raw), MEDIA)
+    answer = await served.send("POST", path, body(version, "ConfigMap", raw), MEDIA)
     assert (answer.status, answer.body["message"]) == (
         415,
         f"{told} is not understood in protobuf; send JSON",
     )
-    assert (await made.send("GET", f"{path}/a")).status == 404
+    assert (await served.send("GET", f"{path}/a")).status == 404
 
 
 async def test_a_field_of_a_newer_client_that_is_not_set_is_no_reason_to_refuse() -> None:

@@ -16,13 +16,15 @@ PLANS = "/apis/example.com/v1/plans"
 
 async def full(**options: Any) -> Server:
     """A server with pods, claims and objects of a custom kind."""
-    made = server(**options)
+    served = server(**options)
     for number in range(3):
-        made.local().create("pods", labelled(pod(f"p{number}"), number), "ns")
-        made.local().create("resourceclaims", {**claim(f"c{number}")}, "ns")
-    await made.send("POST", DEFINITIONS, _definition())
-    await made.send("POST", PLANS, {**PLAN, "metadata": {"name": "one"}, "spec": {"a": [1, None]}})
-    return made
+        served.local().create("pods", labelled(pod(f"p{number}"), number), "ns")
+        served.local().create("resourceclaims", {**claim(f"c{number}")}, "ns")
+    await served.send("POST", DEFINITIONS, _definition())
+    await served.send(
+        "POST", PLANS, {**PLAN, "metadata": {"name": "one"}, "spec": {"a": [1, None]}}
+    )
+    return served
 
 
 def labelled(body: Object, number: int) -> Object:
@@ -62,15 +64,15 @@ async def test_the_objects_of_a_list_are_those_that_a_get_shows(
     listed = (await filled.send("GET", path)).body
     heads: dict[str, Any] = {} if path == PLANS else {"kind": None, "apiVersion": None}
     assert listed["items"]
-    for each in listed["items"]:
-        single = (await filled.send("GET", f"{path}/{each['metadata']['name']}")).body
-        assert {**single, **heads} == {**dict.fromkeys(heads), **each}
-        assert ("kind" in each) == (path == PLANS)
+    for item in listed["items"]:
+        single = (await filled.send("GET", f"{path}/{item['metadata']['name']}")).body
+        assert {**single, **heads} == {**dict.fromkeys(heads), **item}
+        assert ("kind" in item) == (path == PLANS)
 
 
 async def names(server: Server, query: str) -> list[str]:
     listed = (await server.send("GET", f"{PODS}?{query}")).body
-    return [each["metadata"]["name"] for each in listed["items"]]
+    return [item["metadata"]["name"] for item in listed["items"]]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kube_in_process.schema.tree import Schema, prune
 STOCK = Schemas(lambda: Features())
 
 
-def found(schemas: Schemas, group: str, version: str, kind: str) -> Schema:
+def schema_of(schemas: Schemas, group: str, version: str, kind: str) -> Schema:
     schema = schemas.find(group, version, kind)
     assert schema is not None
     return schema
@@ -32,7 +32,7 @@ def test_unknown_fields_are_named_with_their_place_in_lists() -> None:
         "metadata": {"labels": {"any": "thing"}, "nosuch": 1},
         "spec": {"devices": {"requests": [{"name": "a"}, {"name": "b", "wrong": 1}]}},
     }
-    assert prune(found(STOCK, "resource.k8s.io", "v1", "ResourceClaim"), claim) == [
+    assert prune(schema_of(STOCK, "resource.k8s.io", "v1", "ResourceClaim"), claim) == [
         "metadata.nosuch",
         "spec.devices.requests[1].wrong",
     ]
@@ -40,7 +40,7 @@ def test_unknown_fields_are_named_with_their_place_in_lists() -> None:
 
 def test_pruning_removes_unknown_fields_and_nothing_else() -> None:
     pod = {"spec": {"containers": [{"name": "c", "typo": {"a": 1}}]}, "extra": None}
-    assert prune(found(STOCK, "", "v1", "Pod"), pod) == ["spec.containers[0].typo", "extra"]
+    assert prune(schema_of(STOCK, "", "v1", "Pod"), pod) == ["spec.containers[0].typo", "extra"]
     assert pod == {"spec": {"containers": [{"name": "c"}]}}
 
 
@@ -50,7 +50,7 @@ def test_opaque_parameters_may_hold_anything() -> None:
             "devices": {"config": [{"opaque": {"driver": "d", "parameters": {"x": {"y": 1}}}}]}
         }
     }
-    assert prune(found(STOCK, "resource.k8s.io", "v1", "ResourceClaim"), claim) == []
+    assert prune(schema_of(STOCK, "resource.k8s.io", "v1", "ResourceClaim"), claim) == []
 
 
 def test_reserved_for_exists_only_with_the_feature_and_follows_it_at_run_time() -> None:
@@ -61,12 +61,12 @@ def test_reserved_for_exists_only_with_the_feature_and_follows_it_at_run_time() 
         "status": {"allocation": {"reservedForAnyPod": True}},
     }
     kind = ("resource.k8s.io", "v1", "ResourceClaim")
-    assert prune(found(schemas, *kind), deepcopy(claim)) == [
+    assert prune(schema_of(schemas, *kind), deepcopy(claim)) == [
         "spec.reservedFor",
         "status.allocation.reservedForAnyPod",
     ]
     features[0] = Features(api_reserved_for=True)
-    assert prune(found(schemas, *kind), deepcopy(claim)) == []
+    assert prune(schema_of(schemas, *kind), deepcopy(claim)) == []
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_reserved_for_exists_only_with_the_feature_and_follows_it_at_run_time() 
 def test_lists_have_the_keys_and_strategies_of_kubernetes(
     kind: tuple[str, str, str], path: tuple[str, ...], expected: tuple[object, ...]
 ) -> None:
-    node = at(found(STOCK, *kind), *path)
+    node = at(schema_of(STOCK, *kind), *path)
     assert (node.list_type, node.list_keys, node.patch_strategy, node.merge_key) == expected
 
 
 def test_kinds_of_the_same_name_are_told_apart_by_group() -> None:
-    assert found(STOCK, "", "v1", "Event").definition == "CoreV1Event"
-    assert found(STOCK, "events.k8s.io", "v1", "Event").definition == "EventsV1Event"
+    assert schema_of(STOCK, "", "v1", "Event").definition == "CoreV1Event"
+    assert schema_of(STOCK, "events.k8s.io", "v1", "Event").definition == "EventsV1Event"
     assert STOCK.find("nosuch.example.com", "v1", "Nosuch") is None
 
 
@@ -135,10 +135,12 @@ def test_a_custom_kind_is_known_until_it_is_removed() -> None:
         "metadata": {"name": "w", "odd": 1},
         "spec": {"free": {"a": {"b": 1}}, "labels": {"x": "y"}, "pods": [{"uid": "u", "z": 1}]},
     }
-    assert prune(found(schemas, "example.com", "v1", "Widget"), widget) == [
+    assert prune(schema_of(schemas, "example.com", "v1", "Widget"), widget) == [
         "metadata.odd",
         "spec.pods[0].z",
     ]
-    assert at(found(schemas, "example.com", "v1", "Widget"), "spec", "pods").list_keys == ("uid",)
+    assert at(schema_of(schemas, "example.com", "v1", "Widget"), "spec", "pods").list_keys == (
+        "uid",
+    )
     schemas.remove_custom("example.com", "v1", "Widget")
     assert schemas.find("example.com", "v1", "Widget") is None

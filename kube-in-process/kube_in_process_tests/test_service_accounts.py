@@ -21,14 +21,14 @@ async def test_a_pod_has_the_default_account_and_its_token(world: World) -> None
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
     (volume,) = spec["volumes"]
     assert volume["name"].startswith("kube-api-access-")
-    assert [next(iter(each)) for each in volume["projected"]["sources"]] == [
+    assert [next(iter(source)) for source in volume["projected"]["sources"]] == [
         "serviceAccountToken",
         "configMap",
         "downwardAPI",
     ]
     mount = {"name": volume["name"], "readOnly": True, "mountPath": TOKEN}
     containers = [*spec["initContainers"], *spec["containers"]]
-    assert [each["volumeMounts"] for each in containers] == [[mount], [mount]]
+    assert [container["volumeMounts"] for container in containers] == [[mount], [mount]]
     await world.passes(1)
     assert world.get("pods", "p")["status"]["phase"] == "Running"
 

@@ -43,8 +43,8 @@ def sizes(world: World, name: str) -> tuple[str, str]:
 
 
 def pending(world: World, name: str) -> str:
-    found = condition(world.get("pods", name), "PodResizePending")
-    return str(found["reason"]) if found else ""
+    waiting = condition(world.get("pods", name), "PodResizePending")
+    return str(waiting["reason"]) if waiting else ""
 
 
 def in_progress(world: World, name: str) -> bool:
@@ -72,10 +72,10 @@ async def test_a_resize_without_room_is_deferred_and_granted_when_a_pod_is_gone(
     await world.passes(1)
     resize(world, "a", cpu="50")
     await world.passes(1)
-    found = condition(world.get("pods", "a"), "PodResizePending")
-    assert found is not None
-    assert (found["reason"], found["observedGeneration"]) == ("Deferred", 2)
-    assert found["message"] == (
+    waiting = condition(world.get("pods", "a"), "PodResizePending")
+    assert waiting is not None
+    assert (waiting["reason"], waiting["observedGeneration"]) == ("Deferred", 2)
+    assert waiting["message"] == (
         "Node didn't have enough resource: cpu, requested: 50000, used: 20000, capacity: 64000"
     )
     assert sizes(world, "a") == ("40", "40")

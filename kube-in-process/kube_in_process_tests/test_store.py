@@ -48,7 +48,7 @@ def test_a_state_of_the_past_can_be_listed_until_it_is_compacted(store: Store) -
     store.delete(_address("b"), ME)
     past = store.items_at("", "pods", "ns", then)
     assert past.keys == ["ns/a", "ns/b"]
-    assert [decode(each)["value"] for each in past] == [1, 1]
+    assert [decode(obj)["value"] for obj in past] == [1, 1]
     assert store.items("", "pods", "ns").keys == ["ns/a", "ns/c"]
     store.compact()
     with pytest.raises(Compacted):
@@ -60,12 +60,12 @@ def test_the_history_answers_what_was_ever_true_after_compaction_too(store: Stor
     _put(store, "a", 2)
     store.delete(_address("a"), ME)
     store.compact()
-    assert [(each.number, each.type) for each in store.history()] == [
+    assert [(revision.number, revision.type) for revision in store.history()] == [
         (2, "ADDED"),
         (3, "MODIFIED"),
         (4, "DELETED"),
     ]
-    assert [each.number for each in store.history(since=3)] == [4]
+    assert [revision.number for revision in store.history(since=3)] == [4]
     values = [(store.object_at(_address("a"), number) or {}).get("value") for number in range(1, 5)]
     assert values == [None, 1, 2, None]
 
@@ -83,7 +83,7 @@ def test_a_server_that_begins_anew_lists_the_past_and_watches_from_now_on(store:
     then = store.revision
     _put(store, "a", 2)
     store.begin()
-    assert [decode(each)["value"] for each in store.items_at("", "pods", "ns", then)] == [1]
+    assert [decode(obj)["value"] for obj in store.items_at("", "pods", "ns", then)] == [1]
     assert list(store.since("", "pods", store.revision)) == []
     with pytest.raises(Compacted):
         store.since("", "pods", then)
@@ -103,7 +103,9 @@ def test_a_restored_store_has_the_objects_and_the_versions_of_the_backup(store: 
     store.restore(backup)
     assert list(store.items("", "pods")) == before
     assert list(store.items_at("", "pods", "", backup)) == before
-    undone = {(each.type, each.name, each.actor) for each in store.history(since=lost)}
+    undone = {
+        (revision.type, revision.name, revision.actor) for revision in store.history(since=lost)
+    }
     assert undone == {
         ("MODIFIED", "changed", "etcd"),
         ("ADDED", "deleted", "etcd"),
@@ -117,8 +119,8 @@ def test_a_bounded_history_drops_the_oldest_and_refuses_to_serve_them() -> None:
     store = Store(lambda: 0.0, limit=2)
     for value in range(4):
         _put(store, "a", value)
-    assert [each.number for each in store.history()] == [4, 5]
-    assert [each.number for each in store.since("", "pods", 3)] == [4, 5]
+    assert [revision.number for revision in store.history()] == [4, 5]
+    assert [pod.number for pod in store.since("", "pods", 3)] == [4, 5]
     with pytest.raises(Compacted):
         store.since("", "pods", 2)
     with pytest.raises(Compacted):

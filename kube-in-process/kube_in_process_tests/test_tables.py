@@ -29,9 +29,9 @@ COLUMNS: list[dict[str, Any]] = [
 def view(accept: str, kind: Kind, **query: str) -> ObjectShape:
     schemas = Schemas(lambda: Features())
     tables = Tables(schemas, {("example.com", "v1", "widgets"): COLUMNS}, lambda: NOW, Features)
-    found = tables.view(accept, kind, "v1", query, many=True)
-    assert found is not None
-    return found
+    seen = tables.view(accept, kind, "v1", query, many=True)
+    assert seen is not None
+    return seen
 
 
 def meta(name: str = "a") -> dict[str, Any]:

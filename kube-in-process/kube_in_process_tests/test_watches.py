@@ -12,8 +12,8 @@ PATH = "/api/v1/namespaces/ns/configmaps"
 
 
 async def test_a_stream_ends_by_its_timeout_and_leaves_no_subscription() -> None:
-    made = server()
-    events = await made.events(f"{PATH}?watch=true&timeoutSeconds=90")
+    served = server()
+    events = await served.events(f"{PATH}?watch=true&timeoutSeconds=90")
     assert (events, asyncio.get_running_loop().time()) == ([], 90.0)
 
 
@@ -27,8 +27,8 @@ async def test_bookmarks_come_every_minute_when_asked_for_and_just_before_the_en
 
 
 async def test_two_watchers_hear_the_same_and_only_of_their_namespace() -> None:
-    made = server()
-    me = made.local()
+    served = server()
+    me = served.local()
     me.create("namespaces", {"metadata": {"name": "other"}})
 
     async def write() -> None:
@@ -40,7 +40,7 @@ async def test_two_watchers_hear_the_same_and_only_of_their_namespace() -> None:
     writer = asyncio.create_task(write())
     path = f"{PATH}?watch=true&timeoutSeconds=5"
     everywhere = "/api/v1/configmaps?watch=true&timeoutSeconds=5"
-    streams = await asyncio.gather(made.events(path), made.events(everywhere))
+    streams = await asyncio.gather(served.events(path), served.events(everywhere))
     await writer
     assert list(streams) == [
         [("ADDED", "a"), ("DELETED", "a")],
@@ -49,25 +49,25 @@ async def test_two_watchers_hear_the_same_and_only_of_their_namespace() -> None:
 
 
 async def test_closing_an_answer_ends_its_stream() -> None:
-    made = server()
-    response = await made.open("GET", f"{PATH}?watch=true")
+    served = server()
+    response = await served.open("GET", f"{PATH}?watch=true")
     asyncio.get_running_loop().call_later(3, lambda: asyncio.ensure_future(response.close()))
     assert ([part async for part in response.body]) == []
 
 
 def test_a_pod_that_goes_at_once_is_modified_before_it_is_deleted() -> None:
-    made = server()
-    me = made.local()
+    served = server()
+    me = served.local()
     me.create("pods", pod("p"), "ns")
-    version = made.api.store.revision
+    version = served.api.store.revision
     me.delete("pods", "ns", "p")
     path = f"/api/v1/namespaces/ns/pods?watch=true&timeoutSeconds=1&resourceVersion={version}"
-    assert run(made.events(path)) == [("MODIFIED", "p"), ("DELETED", "p")]
+    assert run(served.events(path)) == [("MODIFIED", "p"), ("DELETED", "p")]
 
 
 async def test_a_bookmark_is_shaped_like_an_object_of_its_kind() -> None:
-    made = server()
-    response = await made.open(
+    served = server()
+    response = await served.open(
         "GET", f"{PATH}?watch=true&timeoutSeconds=61&allowWatchBookmarks=true"
     )
     assert json.loads(b"".join([part async for part in response.body])) == {
@@ -75,6 +75,6 @@ async def test_a_bookmark_is_shaped_like_an_object_of_its_kind() -> None:
         "object": {
             "kind": "ConfigMap",
             "apiVersion": "v1",
-            "metadata": {"resourceVersion": str(made.api.store.revision)},
+            "metadata": {"resourceVersion": str(served.api.store.revision)},
         },
     }

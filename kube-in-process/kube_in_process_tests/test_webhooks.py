@@ -32,10 +32,10 @@ def config_map(case: str, name: str = "c", **more: Any) -> Json:
 
 
 async def configured(kind: str, *webhooks: Json) -> Server:
-    made = server()
-    answer = await made.send("POST", *configuration(kind, *webhooks))
+    served = server()
+    answer = await served.send("POST", *configuration(kind, *webhooks))
     assert answer.status == 201, answer.body
-    return made
+    return served
 
 
 async def refusal(asked: Server, case: str) -> tuple[int, str]:
@@ -91,13 +91,13 @@ async def test_refusals_and_failures_have_the_words_of_a_real_server() -> None:
         )
         untrusted = served.hook("untrusted", clientConfig={"url": f"{served.url}/allows"})
         asked = await configured(VALIDATING, *map(served.hook, cases), forgiven, untrusted)
-        found = {case: await refusal(asked, case) for case in [*cases, "untrusted", "forgiven"]}
+        refusals = {case: await refusal(asked, case) for case in [*cases, "untrusted", "forgiven"]}
     denial = 'admission webhook "{}.example.com" denied the request'
     failure = 'Internal error occurred: failed calling webhook "{}.example.com": '
     invalid = "received invalid webhook response: "
-    uid = found["other"][1].partition('response.uid="')[2].partition('"')[0]
+    uid = refusals["other"][1].partition('response.uid="')[2].partition('"')[0]
     trust = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-    assert found == {
+    assert refusals == {
         "denies": (400, denial.format("denies") + " without explanation"),
         "says": (400, denial.format("says") + ": because"),
         "code": (410, denial.format("code") + ": gone away"),
@@ -153,12 +153,12 @@ async def test_mutating_webhooks_change_the_object_and_are_asked_again_if_they_w
             served.hook("misses"),
             served.hook("adds", **adds),
         )
-        made = {
+        answers = {
             case: (await asked.send("POST", MAPS, config_map(case, case))).body["data"]
             for case in ("once", "twice")
         }
         missed = await refusal(asked, "misses")
-    assert made == {"once": {"b": "q", "k": "v"}, "twice": {"b": "q", "c": "q", "k": "v"}}
+    assert answers == {"once": {"b": "q", "k": "v"}, "twice": {"b": "q", "c": "q", "k": "v"}}
     assert missed == (
         500,
         "Internal error occurred: error in remove for path: '/data/none': Unable to remove "
@@ -175,7 +175,7 @@ async def test_each_operation_is_asked_about_once() -> None:
         await asked.merge_patch(f"{MAPS}/c", {"data": {"k": "w"}})
         await asked.send("DELETE", f"{MAPS}/c")
         await asked.send("DELETE", MAPS)
-    seen = [(each["operation"], each.get("name", "")) for each in served.asked]
+    seen = [(review["operation"], review.get("name", "")) for review in served.asked]
     generated = served.asked[1]["object"]["metadata"]["name"]
     assert seen == [
         ("CREATE", "c"),
@@ -202,7 +202,7 @@ async def test_a_write_that_meets_another_object_asks_again() -> None:
         change = {"metadata": {"labels": {"case": "slow"}}, "data": {"k": "w"}}
         answer = await asked.merge_patch(f"{MAPS}/c", change)
     assert answer.body["data"] == {"k": "w", "other": "1"}
-    assert [each["object"]["data"] for each in served.asked] == [
+    assert [review["object"]["data"] for review in served.asked] == [
         {"k": "w"},
         {"k": "w", "other": "1"},
     ]
@@ -251,21 +251,21 @@ async def test_controllers_wait_for_webhooks_and_go_on() -> None:
 
             def look(revision: Revision) -> None:
                 if len(cluster.admin.list("pods", "default", "hooked=yes")) == 3:
-                    made.set()
+                    is_made.set()
 
-            made = asyncio.Event()
+            is_made = asyncio.Event()
             cluster.store.subscribe(look, "", "pods")
             noted = asyncio.Event()
             cluster.store.subscribe(lambda revision: noted.set(), "", "events")
             async with asyncio.timeout(10):
-                await made.wait()
+                await is_made.wait()
                 await noted.wait()
             assert cluster.failures == []
         finally:
             await cluster.stop()
     asked = [
-        each["userInfo"]["username"]
-        for each in served.asked
-        if each["resource"]["resource"] == "pods"
+        review["userInfo"]["username"]
+        for review in served.asked
+        if review["resource"]["resource"] == "pods"
     ]
     assert asked == ["system:kube-controller-manager"] * 3

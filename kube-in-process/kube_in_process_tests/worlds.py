@@ -59,51 +59,54 @@ class World:
         return self.api.get(plural, "default" if kind.namespaced else "", name)
 
     def pods(self, name: str = "") -> list[Object]:
-        return [each for each in self.api.list("pods") if each["metadata"]["name"].startswith(name)]
+        return [pod for pod in self.api.list("pods") if pod["metadata"]["name"].startswith(name)]
 
     def phases(self, name: str = "") -> list[str]:
-        return sorted(each["status"]["phase"] for each in self.pods(name))
+        return sorted(pod["status"]["phase"] for pod in self.pods(name))
 
     def listed(self, claim: str = "shared") -> list[str]:
         """Names in status.reservedFor."""
         status = self.get("resourceclaims", claim)["status"]
-        return [each["name"] for each in status.get("reservedFor") or ()]
+        return [reference["name"] for reference in status.get("reservedFor") or ()]
 
     def allocated(self, claim: str = "shared") -> bool:
         return "allocation" in self.get("resourceclaims", claim)["status"]
 
     def devices(self, claim: str = "shared") -> list[str]:
         results = self.get("resourceclaims", claim)["status"]["allocation"]["devices"]["results"]
-        return [f"{each['pool']}/{each['device']}" for each in results]
+        return [f"{result['pool']}/{result['device']}" for result in results]
 
     def reason(self, pod: str) -> str:
         """Why a pod is not scheduled: reason and message of its condition."""
-        for each in self.get("pods", pod)["status"].get("conditions") or ():
-            if each["type"] == "PodScheduled" and each["status"] == "False":
-                return f"{each['reason']}: {each['message']}"
+        for condition in self.get("pods", pod)["status"].get("conditions") or ():
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return f"{condition['reason']}: {condition['message']}"
         return ""
 
     def reserve(self, *references: Object, claim: str = "shared") -> None:
         """A client replaces the list of a claim."""
-        found = self.get("resourceclaims", claim)
-        status = {**found["status"], "reservedFor": list(references)}
-        self.api.update("resourceclaims", {**found, "status": status}, "status")
+        stored = self.get("resourceclaims", claim)
+        status = {**stored["status"], "reservedFor": list(references)}
+        self.api.update("resourceclaims", {**stored, "status": status}, "status")
 
     def events(self, reason: str) -> list[str]:
-        return [each["message"] for each in self.api.list("events") if each["reason"] == reason]
+        return [event["message"] for event in self.api.list("events") if event["reason"] == reason]
 
     def told(self, name: str) -> str:
         """The messages of all events about an object, oldest first."""
         events = self.api.list("events")
-        mine = [each for each in events if each["involvedObject"]["name"] == name]
-        return "\n".join(each["message"] for each in mine)
+        mine = [event for event in events if event["involvedObject"]["name"] == name]
+        return "\n".join(event["message"] for event in mine)
 
     def writes(self, plural: str, name: str) -> list[tuple[str, str]]:
         """Who wrote an object and how, oldest first."""
         return [
-            (each.actor.removeprefix("system:"), f"{each.verb} {each.subresource}".strip())
-            for each in self.cluster.history()
-            if (each.plural, each.name) == (plural, name)
+            (
+                revision.actor.removeprefix("system:"),
+                f"{revision.verb} {revision.subresource}".strip(),
+            )
+            for revision in self.cluster.history()
+            if (revision.plural, revision.name) == (plural, name)
         ]
 
 

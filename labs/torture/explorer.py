@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
@@ -106,6 +107,48 @@ def explore(
 async def _explore(
     schedule: Schedule, explored: Explored, keep_log: bool, reschedule: bool
 ) -> None:
+    async with begun(schedule) as playing:
+        testbed, counts = playing.testbed, playing.faults.counts
+        runs = rescheduling(testbed, schedule.seed, counts) if reschedule else nullcontext()
+        async with runs:
+            for _ in range(schedule.actions):
+                await playing.act()
+        await conclude(testbed, explored.verdict)
+        judge(testbed, explored.verdict, slow=schedule.slow)
+    explored.faults = counts
+    if keep_log or not explored.verdict.good:
+        explored.verdict.log += ["what was done:", *playing.users.log, "what became of it:"]
+        explored.verdict.log += history(testbed.cluster, playing.first)
+
+
+@dataclass
+class Playing:
+    """A schedule that is being played."""
+
+    schedule: Schedule
+    testbed: Testbed
+    users: UserActions
+    faults: Faults
+    process_faults: ProcessFaults
+    first: int
+    """The revision before the users began."""
+
+    async def act(self) -> None:
+        """Play the next action of a user and a fault, and let some time pass."""
+        self.users.act()
+        await self.process_faults.strike(self.users)
+        await self.testbed.sleep(self.schedule.rng.choice(PAUSES))
+
+
+@asynccontextmanager
+async def begun(
+    schedule: Schedule, people: type[UserActions] = UserActions
+) -> AsyncIterator[Playing]:
+    """The schedule on its own cluster, before its first action.
+
+    Args:
+        people: what users do in it.
+    """
     rng = schedule.rng
     options = replace(
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
@@ -118,7 +161,7 @@ async def _explore(
         "checkpoint": True,
     }
     faults = Faults(rng, schedule.rate)
-    users = UserActions(testbed, rng, schedule.dialect)
+    users = people(testbed, rng, schedule.dialect)
     first = testbed.cluster.store.revision
     if schedule.cycles:
         testbed.cluster.slow_scheduler(schedule.pauses())
@@ -130,20 +173,9 @@ async def _explore(
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
-        runs = rescheduling(testbed, schedule.seed, faults.counts) if reschedule else nullcontext()
-        async with runs:
-            for _ in range(schedule.actions):
-                users.act()
-                await process_faults.strike(users)
-                await testbed.sleep(rng.choice(PAUSES))
-        await conclude(testbed, explored.verdict)
-        judge(testbed, explored.verdict, slow=schedule.slow)
+        yield Playing(schedule, testbed, users, faults, process_faults, first)
     finally:
         await closed(testbed)
-    explored.faults = faults.counts
-    if keep_log or not explored.verdict.good:
-        explored.verdict.log += ["what was done:", *users.log, "what became of it:"]
-        explored.verdict.log += history(testbed.cluster, first)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
+from claimctl.telemetry.face import Telemetry
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl_witness.world import World
 from labs.torture.drivers import DEVICE, Driver
@@ -30,7 +31,6 @@ from labs.torture.findings import RunFindings
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
-from tests.support.telemetry import Recorder
 
 GRACE = 20
 """forceDeletedPodGraceSeconds of every ClaimReservation; longer than any wait for a new list."""
@@ -76,7 +76,7 @@ class Testbed:
     ended: list[FaultyTransport] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)
     """Conditions that a script waited for in vain."""
-    telemetry: Recorder | None = None
+    telemetry: Telemetry | None = None
     driver: Driver | None = None
     """The driver of the devices, if pods wait for its reports."""
     driving: asyncio.Task[None] | None = None

@@ -94,6 +94,9 @@ class UserActions:
         self.admin.create("claimreservations", body)
 
     def _create(self, kind: str) -> None:
+        self.admin.create(PLURALS[kind], self._workload(kind))
+
+    def _workload(self, kind: str) -> Object:
         pods = self.rng.choice([0, 1, 2, 3])
         note = {"reserve": "*"} if self.rng.random() < 0.2 else {}
         body = workload(self.dialect, kind, pods, **note)
@@ -102,7 +105,7 @@ class UserActions:
             extra = body["spec"]["template"]["metadata"].setdefault("annotations", {})
             extra["kube-in-process/run-seconds"] = self.rng.choice(["1", "5", "40"])
             extra["kube-in-process/exit-code"] = self.rng.choice(["0", "0", "1"])
-        self.admin.create(PLURALS[kind], body)
+        return body
 
     def create(self) -> None:
         self._create(self.rng.choice(self.kinds))

@@ -61,7 +61,9 @@ WRITTEN_BY_USERS = ("ClaimReservation",)
 def _api() -> str:
     parts = [
         "Fields without a default are optional unless they are marked as required. Commands write "
-        "the other kinds, `DowngradePlan` and `RescheduleRecord`: `kubectl explain` shows them."
+        "the other kinds, `DowngradePlan` and `RescheduleRecord`: `kubectl explain` shows them, "
+        "and what is inside the fields of a status, as `kubectl explain "
+        "claimreservation.status.release`."
     ]
     for definition in custom_resource_definitions():
         names = definition["spec"]["names"]
@@ -70,20 +72,22 @@ def _api() -> str:
             group = definition["spec"]["group"]
             parts.append(f"## {names['kind']} ({group}/{version['name']})")
             parts.append(_sentence(schema.get("description", "")))
-            for part in ("spec", "status"):
-                rows = _fields(schema["properties"].get(part, {}), part)
+            for part, whole in (("spec", True), ("status", False)):
+                rows = _fields(schema["properties"].get(part, {}), part, whole=whole)
                 if described := list(rows):
                     parts.append(table(("field", "type", "what"), described))
     return page("API", "the models of the CRDs", *parts)
 
 
-def _fields(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
+def _fields(schema: Mapping[str, Any], path: str, *, whole: bool) -> Iterator[tuple[str, str, str]]:
+    """The rows of a schema's fields; with ``whole`` also of the fields inside of them."""
     required = schema.get("required", ())
     for name, each in schema.get("properties", {}).items():
         inner = each.get("items", each)
         place = f"{path}.{name}{'[]' if 'items' in each else ''}"
         yield f"`{place}`", _type(each), _meaning(each, required=name in required)
-        yield from _fields(inner, place)
+        if whole:
+            yield from _fields(inner, place, whole=True)
 
 
 def _type(schema: Mapping[str, Any]) -> str:

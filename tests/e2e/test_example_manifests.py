@@ -30,6 +30,10 @@ async def applied(served: ServedCluster, name: str) -> None:
         await served.stage.user.create(body)
 
 
+def claims_in(served: ServedCluster) -> list[dict[str, Any]]:
+    return list(served.embedded.admin.list("resourceclaims", SPACE))
+
+
 def listed(served: ServedCluster, claim: str) -> list[str]:
     body = served.embedded.admin.get("resourceclaims", SPACE, claim)
     return [entry["resource"] for entry in body.get("status", {}).get("reservedFor") or ()]
@@ -100,15 +104,12 @@ async def test_claimctl_makes_the_claim_of_a_template_and_deletes_it(tmp_path: P
     async with cluster(OPTIONS, tmp_path) as served:
         await applied(served, "05-claim-from-template")
 
-        def claims() -> list[dict[str, Any]]:
-            return list(served.embedded.admin.list("resourceclaims", SPACE))
-
-        await served.stage.until(lambda: bool(claims()), "claimctl has made the claim", 60)
+        await served.stage.until(lambda: bool(claims_in(served)), "claimctl has made the claim", 60)
         await held(served, "deployments")
         await served.stage.user.delete(("apps/v1", "Deployment"), SPACE, "train")
         await served.stage.user.delete(RESERVATION, SPACE, "train")
 
-        await served.stage.until(lambda: not claims(), "the claim is gone", 60)
+        await served.stage.until(lambda: not claims_in(served), "the claim is gone", 60)
 
 
 async def test_a_kind_with_a_rule_is_held_until_the_rule_says_that_it_has_ended(
@@ -123,6 +124,48 @@ async def test_a_kind_with_a_rule_is_held_until_the_rule_says_that_it_has_ended(
         await served.stage.user.delete(("v1", "Pod"), SPACE, "train-0")
         await served.stage.user.patch_status(gang, SPACE, "train", {"status": {"phase": "Done"}})
         await freed(served)
+
+
+async def test_each_ordinal_comes_back_to_its_device_and_none_stays(tmp_path: Path) -> None:
+    async with cluster(OPTIONS, tmp_path) as served:
+        answer = await served.claimctl("install", "--component", "sticky-claims")
+        assert answer.code == 0, answer
+        await applied(served, "07-sticky-claims")
+        names = [f"train-{ordinal}.sts.gpu.single-gpu" for ordinal in range(3)]
+        await served.stage.until(
+            lambda: len(claims_in(served)) == len(names), "claimctl has made the claims", 60
+        )
+        for name in names:
+            await held(served, "statefulsets", name)
+        before = {name: devices(served, name) for name in names}
+        first = uid_of_pod(served, "train-2")
+        await served.stage.user.delete(("v1", "Pod"), SPACE, "train-2")
+
+        def replaced() -> bool:
+            return uid_of_pod(served, "train-2") not in {first, ""} and "pods" in listed(
+                served, names[2]
+            )
+
+        await served.stage.until(replaced, "the next train-2 has the claim", 60)
+        assert {name: devices(served, name) for name in names} == before
+        await scaled_to_nothing(served, "StatefulSet")
+        assert {name: devices(served, name) for name in names} == before
+        await served.stage.user.delete(("apps/v1", "StatefulSet"), SPACE, "train")
+        await served.stage.until(lambda: not claims_in(served), "the claims are gone", 100)
+
+
+def devices(served: ServedCluster, claim: str) -> list[tuple[str, str]]:
+    body = served.embedded.admin.get("resourceclaims", SPACE, claim)
+    found = body["status"]["allocation"]["devices"]["results"]
+    return [(each["pool"], each["device"]) for each in found]
+
+
+def uid_of_pod(served: ServedCluster, name: str) -> str:
+    """Empty if there is no such pod that lives."""
+    pods = served.embedded.admin.list("pods", SPACE)
+    found = {each["metadata"]["name"]: each["metadata"] for each in pods}
+    meta = found.get(name, {})
+    return "" if "deletionTimestamp" in meta else meta.get("uid", "")
 
 
 def pod_of(gang: dict[str, Any]) -> dict[str, Any]:

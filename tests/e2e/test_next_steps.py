@@ -439,6 +439,7 @@ NO_STATE = {
     "claimctl get": "says which names the command takes",
     "claimctl install --component crds": "needs a cluster without the CRDs",
     "claimctl install --component rbac": "needs a cluster without the roles",
+    "claimctl install --component sticky-claims": "needs the policy: test_sticky_commands.py",
     "claimctl release": "a word of a meaning, not a step",
     "claimctl reserve {}/{} -n {}": "names who decides in place of a copy: test_kinds_commands.py",
     "claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD": "is about no pod",

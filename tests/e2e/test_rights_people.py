@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, RESOURCECLAIMS
+from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
 from tests.e2e.commands import CommandAnswer
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE, Stage
 from tests.e2e.office import office
+from tests.e2e.sticky import asking, install_policy
 
 pytestmark = pytest.mark.real_time(120)
 
@@ -66,8 +67,8 @@ async def test_an_uninstall_is_for_those_with_its_role(tmp_path: Path) -> None:
             refused = await made.ask(user, "uninstall", "prepare")
             errors = [line for line in refused.err.splitlines() if line.startswith("error: ")]
             assert (refused.code, len(errors)) == (1, 1), refused
-            # the admin may list what is in the way of an upgrade, but change no workload
-            assert ("cannot patch" if user == "admin" else "cannot get") in errors[0]
+            # the admin may list what is in the way of an upgrade, but no policies
+            assert ("cannot list" if user == "admin" else "cannot get") in errors[0]
         before = await made.ask("remover", "uninstall", "verify")
         assert before.code == 3, before
         done = await made.ask("remover", "uninstall", "prepare", "-o", "json")
@@ -124,6 +125,13 @@ async def test_the_doctor_answers_everybody_and_says_what_may_not_be_read(tmp_pa
         own = await made.ask(CONTROLLER_USER, "doctor", "-o", "json")
         viewer = await made.ask("view", "doctor", "-n", NAMESPACE, "-o", "json")
         stranger = await made.ask("nobody", "doctor", "-o", "json")
+        await install_policy(made.stage)
+        body = asking(manifests.stateful_set("sticky"), "*", ("gpu", "big"))
+        await made.stage.create(STATEFULSETS, body)
+        lacking = await made.ask("doctor", "doctor", "-o", "json")
+    (finding,) = (it for it in lacking.document["findings"] if it["check"] == "sticky-claims")
+    assert "team/statefulset/sticky wait: the controller may not get " in finding["message"]
+    assert _unknown(lacking) == set()
     for answer in (full, own, viewer, stranger):
         assert (answer.code, answer.document["findings"]) == (0, []), answer
     assert _unknown(full) == set()
@@ -131,7 +139,7 @@ async def test_the_doctor_answers_everybody_and_says_what_may_not_be_read(tmp_pa
     assert _unknown(own) == {"avoidances", "refused-pods", "resizes", "stale-taints"}
     assert "orphans" not in _unknown(viewer)
     assert {"permissions", "controller"} <= _unknown(viewer)
-    assert {"orphans", "controller", "permissions", "dialect"} <= _unknown(stranger)
+    assert {"orphans", "controller", "permissions", "reservation-mode"} <= _unknown(stranger)
 
 
 async def _leave_over(stage: Stage) -> None:

@@ -20,8 +20,9 @@ from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.node_taints import set_taints, taints
 from tests.e2e.office import office
-from tests.e2e.rights import permissions, watched
+from tests.e2e.rights import grant, permissions, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE
+from tests.e2e.sticky import asking, install_policy, make_templates
 
 pytestmark = pytest.mark.real_time(120)
 ROLE = "claimctl-uninstall"
@@ -73,10 +74,33 @@ async def _rescheduling(stage: Stage) -> None:
     await set_taints(stage, "node-0", OURS)
 
 
+async def _sticky(stage: Stage) -> None:
+    """A sticky claim with a pod, and one whose ordinal is scaled away."""
+    await grant(stage, permissions("templates.yaml"), "templates.yaml")
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    body = asking(manifests.stateful_set("sticky", replicas=2), "*", ("gpu", "big"))
+    body["spec"]["podManagementPolicy"] = "Parallel"
+    await stage.create(STATEFULSETS, body)
+
+    async def held() -> bool:
+        names = (f"sticky-{ordinal}.sts.gpu.big" for ordinal in range(2))
+        return all([bool(await stage.references(name)) for name in names])
+
+    await stage.until(held, "the sticky claims are held")
+    await stage.patch(STATEFULSETS, "sticky", {"spec": {"replicas": 1}})
+
+    async def scaled() -> bool:
+        return await stage.client.find(PODS, "sticky-1", NAMESPACE) is None
+
+    await stage.until(scaled, "the pod is gone")
+
+
 async def test_every_right_is_used_and_no_other_is_asked_for(tmp_path: Path) -> None:
     async with office(tmp_path) as made:
         await _reserved_of_each_kind(made.stage)
         await _rescheduling(made.stage)
+        await _sticky(made.stage)
         register = watched(made.stage.embedded, "remover")
         done = await made.ask("remover", "uninstall", "prepare", "--stop-controller", "-o", "json")
         assert (done.code, done.document["left"]) == (0, []), done

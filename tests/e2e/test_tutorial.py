@@ -122,6 +122,12 @@ def device(told: str) -> str:
     return found.group()
 
 
+def of_claim(told: str, name: str) -> str:
+    """The line of ``claimctl get`` about a claim."""
+    (line,) = (line for line in told.splitlines() if f"{name} " in line)
+    return line
+
+
 READ_ON = {"3": "deployments/train", "6": " Pending "}
 """By section: what ``claimctl get`` says after a while."""
 
@@ -161,9 +167,13 @@ def expect_what_the_page_says(typed: TutorialShell) -> None:
     timeline, _ = found["7"]
     assert re.search(rf"{had} +·*.?█+▒?·*\n", timeline)
     # garbage collection deletes the reservation, before or after the controller sees the end
-    assert re.search(r"ReleaseIntent: release \((WorkloadEnded|Withdrawn)\)", timeline)
+    assert re.search(r"ReleaseIntent: the release begins \((WorkloadEnded|Withdrawn)\)", timeline)
     assert "Deallocated: " in timeline
-    crowded, planned, moved, spread = found["8"][-4:]
+    full, back = found["8"][4], found["8"][8]
+    shard = "shard-2.sts.gpu.single-gpu"
+    assert device(of_claim(back, shard)) == device(of_claim(full, shard))
+    assert [" Pending " in of_claim(told, "train-slice") for told in (full, back)] == [True, True]
+    crowded, planned, moved, spread = found["9"][-4:]
     assert crowded.count("node-0") == 6
     assert planned.count("RemoveDuplicates") == 4
     assert "4 evictions planned, 4 pods evicted" in moved

@@ -38,5 +38,6 @@ def test_files_and_commands_in_their_order() -> None:
 
 def test_the_tutorial_has_files_and_commands() -> None:
     parts = steps(PAGE.read_text(encoding="utf-8"))
-    assert [part.name for part in parts if isinstance(part, File)] == ["train.yaml", "policy.yaml"]
+    names = [part.name for part in parts if isinstance(part, File)]
+    assert names == ["train.yaml", "shard.yaml", "policy.yaml"]
     assert sum(isinstance(part, Typed) for part in parts) > 20

@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = 4,
     authorization: Annotated[
         AuthorizationName, typer.Option("--authorization", help="Authorization mode.")
-    ] = AuthorizationName.ALWAYS_ALLOW,
+    ] = AuthorizationName.RBAC,
     silence: Annotated[
         str,
         typer.Option(

@@ -7,9 +7,11 @@ from typing import Any
 
 from claimctl.wire.base import Object
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RESERVE_ANNOTATION
+from claimctl.wire.reservations import RESERVE_ANNOTATION, STICKY_ANNOTATION
 
 DEVICE_CLASS = "gpu.example.com"
+ENTRY = "gpu"
+"""The entry of a pod's resourceClaims."""
 RUN_SECONDS = "kube-in-process/run-seconds"
 """On a pod: how long the embedded kubelet lets it run before it has finished."""
 
@@ -17,6 +19,7 @@ NAMESPACE = ("v1", "Namespace")
 POD = ("v1", "Pod")
 NODE = ("v1", "Node")
 DEPLOYMENT = ("apps/v1", "Deployment")
+STATEFUL_SET = ("apps/v1", "StatefulSet")
 JOB = ("batch/v1", "Job")
 CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
@@ -94,6 +97,53 @@ def plain_deployment(
     return _object(DEPLOYMENT, namespace, name, spec=spec)
 
 
+def sticky_set(namespace: str, name: str, pods: int, template: str, node: str) -> Object:
+    """A StatefulSet on a node whose pods ask for sticky claims."""
+    spec = _with_template(name, pods, template, node)
+    spec["template"]["metadata"]["annotations"] = {STICKY_ANNOTATION: "*"}
+    more = {"serviceName": name, "podManagementPolicy": "Parallel"}
+    return _object(STATEFUL_SET, namespace, name, spec={**spec, **more})
+
+
+def pod_of_set(owner: Object, name: str) -> Object:
+    """A pod as the controller of StatefulSets would make it."""
+    template, meta = owner["spec"]["template"], owner["metadata"]
+    ordinal = {"apps.kubernetes.io/pod-index": name.rpartition("-")[2]}
+    made = _object(POD, meta["namespace"], name, spec=template["spec"])
+    made["metadata"] |= {
+        "annotations": template["metadata"]["annotations"],
+        "labels": {**template["metadata"]["labels"], **ordinal},
+        "ownerReferences": [
+            {
+                **{"apiVersion": owner["apiVersion"], "kind": owner["kind"]},
+                **{"name": meta["name"], "uid": "not-made-yet", "controller": True},
+            }
+        ],
+    }
+    return made
+
+
+def generating(namespace: str, name: str, pods: int, template: str, node: str) -> Object:
+    """A Deployment on a node for each of whose pods Kubernetes generates a claim."""
+    return _object(DEPLOYMENT, namespace, name, spec=_with_template(name, pods, template, node))
+
+
+def _with_template(name: str, pods: int, template: str, node: str) -> Object:
+    """The spec of a workload on a node whose pods get claims of a template."""
+    labels = {"app": name}
+    container = {**_plain_container(0), "resources": {"claims": [{"name": ENTRY}]}}
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "resourceClaims": [{"name": ENTRY, "resourceClaimTemplateName": template}],
+        "containers": [container],
+    }
+    return {
+        "replicas": pods,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": spec},
+    }
+
+
 def pod_on(namespace: str, node: str, cpu: int) -> Object:
     """A pod without an owner that takes up ``cpu`` of the node."""
     spec = {"nodeName": node, "containers": [_plain_container(cpu)]}
@@ -132,10 +182,10 @@ def _pod_spec(workload: Workload) -> Object:
             {
                 "name": "main",
                 "image": "example.com/train:1",
-                "resources": {"claims": [{"name": "gpu"}]},
+                "resources": {"claims": [{"name": ENTRY}]},
             }
         ],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": workload.claim}],
+        "resourceClaims": [{"name": ENTRY, "resourceClaimName": workload.claim}],
     }
 
 

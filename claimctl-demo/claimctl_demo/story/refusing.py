@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from kube_in_process.components.kubelet.admission import REFUSED_ON
 
-from claimctl.commands.install.components import documents
-from claimctl.kube.errors import NotServed
-from claimctl.wire.base import Object
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.admission import installed
 from claimctl_demo.story.objects import DEPLOYMENT, POD
 from claimctl_demo.story.report import Figures
 from claimctl_demo.story.rescheduling import expect_nothing_left, policy, runner
-from claimctl_demo.story.stage import Stage, StoryFailed
+from claimctl_demo.story.stage import StoryFailed
 from claimctl_reschedule.plan.avoidance import ENOUGH
 
 SPACE, OWNER, OTHER = "places", "picky", "other"
@@ -34,7 +29,7 @@ async def avoided(acts: Acts) -> tuple[Figures, str]:
     await stage.user.create(objects.namespace(SPACE))
     for each in others:
         await stage.user.create(objects.pod_on(SPACE, each, _BUSY_CPU))
-    async with _admission_policy(stage) as installed:
+    async with installed(stage, "avoidance") as by_policy:
         refused = await _kept_off(acts, node)
         await _used_by_others(acts, node)
         places = sorted({pod.spec.node_name for pod in acts.running(SPACE, OWNER)})
@@ -45,7 +40,7 @@ async def avoided(acts: Acts) -> tuple[Figures, str]:
         # what ``claimctl reschedule --release-taints`` does
         await runner(stage, policy("UnplaceablePods", {})).sweep(everything=True)
     await expect_nothing_left(stage)
-    how = "the admission policy" if installed else "a taint"
+    how = "the admission policy" if by_policy else "a taint"
     return Figures(), (
         f"{node} refused {refused} pods of Deployment {OWNER}; by {how}, the next ones run on "
         f"{', '.join(places)}; another owner's pod runs on {node}"
@@ -86,21 +81,3 @@ async def _used_by_others(acts: Acts, node: str) -> None:
     await acts.stage.until(
         lambda: acts.running(SPACE, OTHER), f"the pod of another owner runs on {node}"
     )
-
-
-@asynccontextmanager
-async def _admission_policy(stage: Stage) -> AsyncIterator[bool]:
-    """Within the block, claimctl's admission policy is installed if the cluster serves it."""
-    made: list[Object] = []
-    try:
-        for document in documents("avoidance"):
-            try:
-                await stage.user.create(document)
-            except NotServed:
-                break
-            made.append(document)
-        yield bool(made)
-    finally:
-        for document in reversed(made):
-            kind = (document["apiVersion"], document["kind"])
-            await stage.user.delete(kind, "", document["metadata"]["name"])

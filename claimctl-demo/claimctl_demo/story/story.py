@@ -12,7 +12,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import PlanPhase
 from claimctl.kube.errors import KubeError
-from claimctl_demo.story import growing, objects, refusing, rescheduling
+from claimctl_demo.story import growing, objects, ordinals, refusing, rescheduling
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import CLAIM, DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl_demo.story.parts import Part
@@ -66,6 +66,11 @@ class Plot:
         return self.part.numbers >= (1, 33)
 
     @property
+    def mutates(self) -> bool:
+        """Whether the cluster serves MutatingAdmissionPolicies: by default from 1.36 on."""
+        return self.part.numbers >= (1, 36)
+
+    @property
     def groups(self) -> bool:
         return self.part.preset is Preset.POD_GROUPS
 
@@ -110,6 +115,10 @@ class Story:
             "unreserved-workload": self.unreserved_workload,
             "deployment-deleted": self.deployment_deleted,
             "job-ended": self.job_ended,
+        }
+        if self.plot.mutates:
+            steps["sticky-claims"] = self.sticky_claims
+        steps |= {
             "node-cordoned": self.node_cordoned,
             "rescheduled": self.rescheduled,
             "avoided": self.avoided,
@@ -246,6 +255,10 @@ class Story:
         if done != batch.pods:
             raise StoryFailed(f"deallocated when {done} of {batch.pods} pods had finished")
         return counted(), f"Job of {done} pods ended: claim deallocated by {by}"
+
+    async def sticky_claims(self) -> StepResult:
+        """A pod of a StatefulSet comes back to its device, while another pod waits for one."""
+        return await ordinals.came_back(self.acts)
 
     async def node_cordoned(self) -> StepResult:
         """The node is cordoned: claimctl gives the device up and the workload moves."""

@@ -13,3 +13,8 @@ from claimctl_demo.story.story import Plot
 )
 def test_pods_are_resized_from_1_33_on(version: str, resizes: bool) -> None:
     assert Plot.of(Part("hold", version)).resizes is resizes
+
+
+@pytest.mark.parametrize(("version", "mutates"), [("1.35", False), ("1.36", True), ("2.0", True)])
+def test_pods_get_sticky_claims_from_1_36_on(version: str, mutates: bool) -> None:
+    assert Plot.of(Part("hold", version)).mutates is mutates

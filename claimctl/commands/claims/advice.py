@@ -8,6 +8,7 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.judgement import see_why, waiting_pods
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
+from claimctl.commands.claims.ordinals import TO_PUT_IN_FORCE
 from claimctl.commands.claims.pod_advice import WELL, pod_advice, to_create
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.release_waits import release_steps
@@ -205,14 +206,18 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
 def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
     lines = [line for pod in findings.waiting for line in pod_advice(pod)]
-    lines += [to_create(findings.namespace, name) for name in findings.missing]
+    if any(it.reason == Reason.STICKY_NOT_IN_FORCE for it in findings.problems):
+        lines.append(f"{TO_PUT_IN_FORCE} Delete the pods that are there.")
+    ended = findings.state.ended
+    lines += [to_create(findings.namespace, name) for name in findings.missing if not ended]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
-    asks = findings.annotation is not None and findings.counts
+    asks = findings.annotation is not None and findings.counts and not ended
     if asks and not findings.reservations and not findings.problems:
         lines.append(SEE_WHETHER)
     if (
         findings.annotation is None
+        and findings.sticky is None
         and findings.counts
         and not findings.reservations
         and findings.claims

@@ -22,6 +22,7 @@ from claimctl.commands.claims.advice import UNREADABLE, advice
 from claimctl.commands.claims.controller_health import ControllerState, Trouble
 from claimctl.commands.claims.documents import ClaimSummary, summary_of
 from claimctl.commands.claims.explanation import Explanation, effect_of
+from claimctl.commands.claims.ordinals import fate
 from claimctl.commands.claims.release_waits import until
 from claimctl.commands.claims.rule_answers import RuleExpression, deciding
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
@@ -48,6 +49,8 @@ class ReservationDecision(Part, frozen=True):
     message: str
     after_seconds: float | None
     effect: Annotated[str, says("what it does with the claim now, in words")]
+    ordinal: Annotated[int | None, says("of the workload, whose sticky claim it is")]
+    ordinal_fate: Annotated[str, says("whose sticky claim it is, and what becomes of it, in words")]
     phase: Annotated[str, says("whether the workload wants pods")]
     rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
     expressions: tuple[RuleExpression, ...]
@@ -183,7 +186,7 @@ def _whose(
 
 def _decision(explanation: Explanation, retention: RetentionDecision) -> ReservationDecision:
     reservation, workload = retention.held.reservation, retention.held.workload
-    blocker = retention.blocker
+    blocker, sticky = retention.blocker, reservation.spec.sticky
     return ReservationDecision(
         name=reservation.metadata.name,
         workload_ref=reservation.spec.workload_ref,
@@ -193,6 +196,8 @@ def _decision(explanation: Explanation, retention: RetentionDecision) -> Reserva
         message=blocker.message if blocker else "",
         after_seconds=blocker.after if blocker else None,
         effect=effect_of(explanation, retention),
+        ordinal=sticky.ordinal if sticky is not None else None,
+        ordinal_fate=fate(retention.held),
         phase=workload.phase,
         rule=workload.rule.origin if workload.rule else "",
         expressions=deciding(workload),

@@ -17,7 +17,7 @@ from claimctl.reservation.facts.references import (
     is_workload,
     listed_ahead,
 )
-from claimctl.text import counted
+from claimctl.text import counted, natural
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.pods import Pod
@@ -191,6 +191,12 @@ class ClaimView:
         return f"{len(self.claim.status.reserved_for)}/{LIMIT}"
 
     @property
+    def ordinal(self) -> int | None:
+        """The ordinal of a workload whose sticky claim it is."""
+        of_ordinals = (made.spec.sticky for made in self.reservations if made.spec.sticky)
+        return next((sticky.ordinal for sticky in of_ordinals), None)
+
+    @property
     def retention(self) -> str:
         """The policies of the reservations that hold; of all while none does."""
         holding = [made for made in self.reservations if made.status.reserved_for is not None]
@@ -227,7 +233,7 @@ def release_reported(made: ClaimReservation, claim: ResourceClaim) -> Condition 
 def views(
     claims: Iterable[ResourceClaim], pods: Iterable[Pod], reservations: Iterable[ClaimReservation]
 ) -> list[ClaimView]:
-    """One view for each claim, sorted by namespace and name."""
+    """One view for each claim, sorted by namespace and name, numbers in names as such."""
     users: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
         for name in claim_names(pod):
@@ -239,7 +245,7 @@ def views(
     by_key = {claim.metadata.key: claim for claim in claims}
     return [
         ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())))
-        for key in sorted(by_key)
+        for key in sorted(by_key, key=lambda key: (key[0], natural(key[1])))
     ]
 
 

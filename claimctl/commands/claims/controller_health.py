@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -23,6 +23,7 @@ from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import find_condition
@@ -31,6 +32,9 @@ from claimctl.wire.times import moment
 SKEW_SECONDS = 30.0
 """Allowance for the difference between the controller's clock and the clock of this machine. An
 older Lease counts as not renewed."""
+LATE_SECONDS = 20.0
+"""A pod is older when its ClaimReservation has counted it: a write that changes nothing but numbers
+waits for half of this."""
 STALLED_SECONDS = 60.0
 """A release without blockers has stalled after this time: each step takes the settle time at
 most."""
@@ -168,12 +172,25 @@ def _status_signs(
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
         yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
-    count, seen = assessment.snapshot.consumers.count, status.observed_generation or "none"
+    seen = status.observed_generation or "none"
     if status.observed_generation != meta.generation:
         text = f"has a status for generation {seen}, but a spec of generation {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != count and not assessment.snapshot.unreadable:
+    elif _is_miscounted(assessment.snapshot, status.consumers):
+        count = assessment.snapshot.consumers.count
         yield Sign.STATUS_BEHIND, f"reports {status.consumers} consumers, but there are {count}"
+
+
+def _is_miscounted(snapshot: Snapshot, reported: int) -> bool:
+    """Whether the number of consumers should have been written by now. Where nothing else changes,
+    the controller writes it later; that none is left, it writes at once."""
+    using = snapshot.consumers
+    if snapshot.unreadable or using.count == 0:
+        return bool(reported) and not snapshot.unreadable
+    late = snapshot.now - timedelta(seconds=LATE_SECONDS)
+    times = (pod.metadata.creation_timestamp for pod in using.alive.values())
+    young = sum(made is not None and made > late for made in times)
+    return using.count - young > reported
 
 
 def _stalled(assessment: Assessment, retention: RetentionDecision) -> Iterator[tuple[Sign, str]]:

@@ -68,6 +68,7 @@ class ClaimSummary(Part, frozen=True):
     consumers: ConsumerCounts
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
+    ordinal: Annotated[int | None, says("of a workload, whose sticky claim it is")]
     release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
     idle: IdleDevices | None
     creation_timestamp: str | None
@@ -102,6 +103,7 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
         retention_policies=tuple(
             reservation.spec.retention_policy for reservation in view.reservations
         ),
+        ordinal=view.ordinal,
         release_asked=view.release_asked,
         idle=IdleDevices(since=utc(view.idle_since), until=end_of(view), waiting_pods=view.waiting)
         if view.is_idle

@@ -87,6 +87,8 @@ def _holders(shown: ClaimExplanation) -> list[str]:
         ref = made.workload_ref
         what = f"{ref.kind} {ref.name}, {made.retention_policy}"
         lines.append(f"  ClaimReservation {made.name} ({what}) {made.effect}")
+        if made.ordinal_fate:
+            lines.append(f"    {made.ordinal_fate}")
         if made.rule:
             lines.append(f"    {ref.kind} {ref.name} is {made.phase} by {made.rule}")
             lines.extend(f"    {line}" for line in _rule_lines(made.expressions))
@@ -235,6 +237,9 @@ def _held_for(shown: WorkloadExplanation) -> Iterator[str]:
     for hold in shown.holds:
         by = f"ClaimReservation {hold.reservation} ({hold.retention_policy})"
         yield f"claim {hold.claim} by {by}: {hold.effect}"
+    if shown.outdated_ordinals:
+        ordinals = listed(map(str, shown.outdated_ordinals))
+        yield f"ordinals whose claim the pod template does not ask for now: {ordinals}"
     yield from (problem.message for problem in shown.problems)
     if shown.above:
         yield shown.above
@@ -244,7 +249,10 @@ def _held_for(shown: WorkloadExplanation) -> Iterator[str]:
         return
     if shown.holds or shown.problems or (shown.above and not shown.annotation_counts):
         return
-    if shown.annotation is not None:
+    if shown.sticky is not None:
+        asks = f"its pod template asks for sticky claims (claimctl.io/sticky: {shown.sticky!r})"
+        yield f"{asks}, and there is no ClaimReservation yet"
+    elif shown.annotation is not None:
         asks = f"claimctl.io/reserve: {shown.annotation!r}"
         yield f"{asks} asks for a hold, and there is no ClaimReservation yet"
     else:

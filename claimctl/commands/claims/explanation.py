@@ -223,9 +223,8 @@ async def explain(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
     )
-    places = Places(None, None)
+    places, claims = around.result()
     if pods or claim.status.allocation is not None:
-        places, claims = around.result()
         snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
             snapshot = replace(snapshot, memory=_with_drivers(snapshot))

@@ -203,7 +203,7 @@ def _cells(view: ClaimView) -> dict[str, str]:
     }
 
 
-_WIDE = ("CLASS", "ALLOCATED", "USE", "PROBLEMS", "PLACES", "CONSUMERS", "UID")
+_WIDE = ("CLASS", "ALLOCATED", "USE", "PROBLEMS", "PLACES", "CONSUMERS", "ORDINAL", "UID")
 STATE_STYLES = {
     "Held": "green",
     "InUse": "green",
@@ -236,7 +236,8 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
         yield age(view.claim.metadata.creation_timestamp, now)
         yield from (",".join(view.classes), _age(view.allocated_since, now), _use(view, now))
         yield ",".join(dict.fromkeys(matter.reason for matter in view.matters))
-        yield from (view.places, str(view.consumers.count), view.claim.metadata.uid)
+        yield from (view.places, str(view.consumers.count))
+        yield from ("" if view.ordinal is None else str(view.ordinal), view.claim.metadata.uid)
         if wanted.idle:
             yield from (age(view.idle_since, now), end_of(view), listed(view.waiting or ()))
 

@@ -17,6 +17,7 @@ import msgspec
 from claimctl.cli.kinds import KindReader
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.reservation.facts.ordinals import for_ordinal
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
@@ -80,7 +81,7 @@ async def _read(
     client: Client, kinds: KindReader, resource: Resource[Any], reservation: ClaimReservation
 ) -> Holder:
     ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
-    claim, failure = reservation.spec.resource_claim_name, ""
+    claim, failure, workload = reservation.spec.resource_claim_name, "", None
     try:
         workload = await client.get(resource, ref.name, namespace)
         kinds.know((workload.metadata,))
@@ -106,6 +107,7 @@ async def _read(
                 recorded.uid if recorded else "", claim, left
             ),
         )
+    state = for_ordinal(state, workload, reservation.spec)
     wanted = failure if state.phase is WorkloadPhase.ACTIVE else ""
     return Holder(Held(reservation, state), wanted)
 

@@ -7,7 +7,7 @@ claim belongs here, and then all of them say it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from claimctl.commands.claims.matters import Matter, MatterKind
 from claimctl.commands.claims.places import Places
 from claimctl.commands.claims.vain_requests import vain_requests
 from claimctl.commands.claims.whereabouts import to_give_up, whereabouts
-from claimctl.reservation.facts.pods import is_prepared, is_stuck
+from claimctl.reservation.facts.pods import Consumers, is_prepared, is_stuck, is_unreported
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.text import counted, duration, listed
@@ -32,13 +32,18 @@ _BY_ITSELF = frozenset({Reason.RELEASING, Reason.SETTLING, Reason.PODS_MAY_BE_BO
 
 
 def judgement(view: ClaimView, places: Places, now: datetime) -> tuple[Matter, ...]:
-    """Everything that is wrong with the claim, causes first; nothing of what may not be read."""
+    """Everything that is wrong with the claim, causes first; nothing of what may not be read.
+
+    A release in its usual course gives the devices back in a moment, wherever they are.
+    """
+    release = tuple(_release(view))
+    under_way = view.state == "Releasing" and not release
     causes = (
-        *whereabouts(view, places),
+        *(() if under_way else whereabouts(view, places)),
         *vain_requests(view, places),
         *_hold_off(view, places),
         *_reservations(view),
-        *_release(view),
+        *release,
     )
     return (*causes, *_waiting(view, now, known=bool(causes)))
 
@@ -121,31 +126,38 @@ def _waiting(view: ClaimView, now: datetime, *, known: bool) -> Iterator[Matter]
     Args:
         known: whether it is said already for what they wait.
     """
-    waits = sorted(
-        ((since, pod.metadata.name) for pod in waiting_pods(view) if (since := _since(pod))),
-    )
-    late = [(since, name) for since, name in waits if now - since >= PATIENCE]
-    if not late:
+    text = waiting_text(waiting_pods(view), now)
+    if not text:
         return
-    first, names = late[0][0], [name for _, name in late]
-    what = counted(len(names), "pod waits", "pods wait")
-    text = (
-        f"{what} since {first:%Y-%m-%dT%H:%M:%SZ} "
-        f"({duration((now - first).total_seconds())}): {listed(names)}"
-    )
     held_in_vain = view.consumers.stuck and not view.consumers.bound
     give_up = tuple(to_give_up(view)) if held_in_vain and view.claim.devices else ()
     steps = () if known else (see_why(view), *give_up)
     yield Matter(MatterKind.PODS_WAIT, "", text, steps)
 
 
+def waiting_text(pods: Iterable[Pod], now: datetime) -> str:
+    """How many of the pods, which all wait, have waited for longer than usual, and since when; ''
+    for none."""
+    waits = ((since, pod.metadata.name) for pod in pods if (since := _since(pod)))
+    late = sorted((since, name) for since, name in waits if now - since >= PATIENCE)
+    if not late:
+        return ""
+    first, what = late[0][0], counted(len(late), "pod waits", "pods wait")
+    ago = duration((now - first).total_seconds())
+    return f"{what} since {first:%Y-%m-%dT%H:%M:%SZ} ({ago}): {listed(name for _, name in late)}"
+
+
 def waiting_pods(view: ClaimView) -> tuple[Pod, ...]:
-    """The pods that have no node, or whose devices are not prepared. A scheduling gate that keeps a
-    pod is somebody's will."""
-    using = view.consumers
+    """The pods of the claim that wait."""
+    return waiting_among(view.consumers)
+
+
+def waiting_among(using: Consumers) -> tuple[Pod, ...]:
+    """The pods that have no node, or whose devices are not prepared, as far as their kubelets say
+    anything. A scheduling gate that keeps a pod is somebody's will."""
     pending = (pod for uid, pod in using.pending.items() if uid not in using.gated)
-    bound = (pod for pod in using.bound.values() if is_prepared(pod) is False)
-    return (*pending, *(pod for pod in bound if not pod.metadata.deleting))
+    bound = (pod for pod in using.bound.values() if not pod.metadata.deleting)
+    return (*pending, *(pod for pod in bound if is_prepared(pod) is False or is_unreported(pod)))
 
 
 def _since(pod: Pod) -> datetime | None:

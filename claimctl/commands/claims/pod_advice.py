@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from claimctl.commands.claims.matters import IN_VAIN, MatterKind
+from claimctl.commands.claims.ordinals import TO_MAKE, TO_PUT_IN_FORCE, WITH_ORDINALS
 from claimctl.commands.claims.pod_view import BINDING, PodFindings
 from claimctl.commands.claims.release_waits import release_steps
-from claimctl.reservation.facts.pods import TERMINAL_PHASES
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_unreported
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.pods import Pod
 
 WELL = "Nothing is wrong."
@@ -47,7 +49,11 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     wait = "Wait a moment, and look again."
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
-        **dict.fromkeys(("NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        **dict.fromkeys(("NotScheduledYet", "Starting"), wait),
+        "ClaimNotMade": TO_MAKE if any(use.unmade for use in findings.uses) else wait,
+        Reason.STICKY_NOT_IN_FORCE: f"{TO_PUT_IN_FORCE} {delete}",
+        Reason.INVALID_ANNOTATION: WITH_ORDINALS,
+        **({"Starting": _see_the_kubelet(node)} if is_unreported(findings.pod) else {}),
         "PodGroupMissing": _MISSING_GROUP[findings.upgrade],
         "SharedClaimRace": wait,
         BINDING: "Look at the log of the driver, or of its controller: it has to report them.",
@@ -70,9 +76,15 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         elif reason in known:
             yield known[reason]
     for use in findings.uses:
-        if use.problem and use.claim:
+        waits = use.problem and use.claim and not use.unmade
+        if waits and findings.state not in TERMINAL_PHASES:
             yield to_create(meta.namespace, use.claim)
     yield from _about_rivals(findings)
+
+
+def _see_the_kubelet(node: str) -> str:
+    look = f"see whether its kubelet works: kubectl describe node {node}"
+    return f"Wait a moment, and look again; if node {node} still says nothing, {look}"
 
 
 def _about_releases(findings: PodFindings, wait: str) -> Iterator[str]:

@@ -128,6 +128,12 @@ class WorkloadExplanation(Document, frozen=True):
     above: Annotated[str, says("what an object above the workload has to do with the annotation")]
     annotation_counts: Annotated[bool, says("false if that object alone decides")]
     problems: tuple[ReasonText, ...]
+    sticky: Annotated[
+        str | None, says("the value of claimctl.io/sticky in the metadata of its pod template")
+    ]
+    outdated_ordinals: Annotated[
+        tuple[int, ...], says("ordinals whose claim the pod template does not ask for now")
+    ]
     reservations: Names
     holds: tuple[WorkloadHold, ...]
     claims: tuple[ShortClaim, ...]
@@ -156,6 +162,8 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         problems=tuple(
             ReasonText(reason=problem.reason, message=problem.note) for problem in workload.problems
         ),
+        sticky=workload.sticky,
+        outdated_ordinals=workload.outdated,
         reservations=named,
         holds=tuple(
             WorkloadHold(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from claimctl.cli import extensions
 from claimctl.cli.kinds import KindReader
+from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
@@ -16,23 +17,37 @@ from claimctl.commands.claims.device_classes import (
     shortfall,
 )
 from claimctl.commands.claims.explanation import Explanation, explain
+from claimctl.commands.claims.ordinals import (
+    WITHOUT_POLICY,
+    not_in_force,
+    outdated,
+    sticky_names,
+    unmade,
+)
 from claimctl.commands.claims.places import read_plans
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.reservation import sticky
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_workload
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
+from claimctl.text import natural
 from claimctl.wire import resources as wire
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.reservations import (
+    RESERVE_ANNOTATION,
+    STICKY_ANNOTATION,
+    ClaimReservation,
+    WorkloadRef,
+)
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import WHOLE_PODS
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
@@ -55,6 +70,7 @@ async def _findings_of(
         if use.claim not in known or not use.claim:
             known[use.claim] = await _with_claim(client, kinds, pod.metadata.namespace, use, clock)
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
+    uses = await _unmade(client, pod, uses, clock)
     owners = tuple(f"{owner.kind.lower()}/{owner.name}" for owner in await kinds.chain(pod))
     gone = await _is_group_gone(client, pod)
     words = extensions.about_pod(pod)
@@ -69,6 +85,28 @@ async def _findings_of(
     if findings.state == "Waiting" and findings.may_lack_devices:
         findings = replace(findings, rivals=await _rivals(client, findings))
     return findings
+
+
+async def _unmade(client: Client, pod: Pod, uses: list[ClaimUse], clock: Clock) -> list[ClaimUse]:
+    """The same entries; of sticky claims that are not there, why claimctl has not made them."""
+    waiting = sticky_names(pod) & {use.claim for use in uses if use.explanation is None}
+    if not waiting:
+        return uses
+    election = await controller_health.election(client, clock.now())
+    every = await list_if_allowed(client, wire.CLAIMRESERVATIONS, pod.metadata.namespace)
+    texts = {
+        name: unmade(
+            pod,
+            name,
+            (made for made in every.items if made.spec.resource_claim_name == name),
+            election.message,
+        )
+        for name in waiting
+    }
+    return [
+        replace(use, problem=texts[use.claim], unmade=True) if use.claim in waiting else use
+        for use in uses
+    ]
 
 
 async def _is_group_gone(client: Client, pod: Pod) -> bool:
@@ -172,6 +210,10 @@ class WorkloadFindings:
     """Whether an annotation of the workload counts."""
     problems: tuple[Problem, ...]
     """What is wrong with its annotations."""
+    sticky: str | None
+    """The annotation of its pod template that asks for sticky claims."""
+    outdated: tuple[int, ...]
+    """The ordinals whose pods have a claim which the pod template does not ask for any more."""
     reservations: tuple[ClaimReservation, ...]
     consumers: Consumers
     claims: tuple[Explanation, ...]
@@ -217,7 +259,8 @@ async def explain_workload(
         if use.claim and use.claim not in known:
             known[use.claim] = await _with_claim(client, kinds, namespace, use, clock)
     of_pods = (use.claim for pod in subject.pods for use in claim_uses(pod))
-    generated = sorted({claim for claim in of_pods if claim} - known.keys())
+    awaited = {name for pod in subject.pods for name in sticky_names(pod)}
+    generated = sorted({claim for claim in of_pods if claim} - known.keys(), key=natural)
     for claim in generated[:SHOWN]:
         known[claim] = await _with_claim(client, kinds, namespace, ClaimUse("", claim), clock)
     waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
@@ -226,6 +269,11 @@ async def explain_workload(
     asked = workload.metadata.annotation(RESERVE_ANNOTATION)
     annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods, authority)
     problems = plan(annotated).problems
+    old: tuple[int, ...] = ()
+    if (ref.api_group, ref.kind) in wire.WORKLOADS:
+        without = (it.metadata.name for it in subject.pods if not_in_force(it) == WITHOUT_POLICY)
+        problems += tuple(sticky.problems(workload, ref, without))
+        old = outdated(workload, own, subject.pods)
     if not own and asked is not None:
         # why the controller last could not make what the annotation asks for
         events = await _warnings(client, workload.metadata)
@@ -238,11 +286,17 @@ async def explain_workload(
         annotation=asked,
         above=describe_authority(authority, RESERVE_ANNOTATION) if asked is not None else "",
         counts=authority.standing is not AnnotationStanding.ABOVE,
-        problems=problems,
+        problems=tuple(dict.fromkeys(problems)),
+        sticky=template_of(workload).metadata.annotation(STICKY_ANNOTATION),
+        outdated=old,
         reservations=own,
         consumers=pods,
         claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
-        missing=tuple(name for name, use in known.items() if name and use.explanation is None),
+        missing=tuple(
+            name
+            for name, use in known.items()
+            if name and use.explanation is None and name not in awaited
+        ),
         more_claims=len(generated[SHOWN:]),
         waiting=tuple(waiting),
     )

@@ -15,8 +15,10 @@ from claimctl.cli.extensions import PodWords
 from claimctl.commands.claims.device_notes import binding_waits
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.matters import MatterKind
+from claimctl.commands.claims.ordinals import WITHOUT_POLICY, not_in_force
 from claimctl.commands.claims.release_waits import waits_for
-from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound, is_unreported
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT, is_pod
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
@@ -38,6 +40,7 @@ class ClaimUse:
         claim: the claim's name; '' if it is not made yet.
         explanation: the claim; None if it does not exist or cannot be read.
         problem: why there is no explanation.
+        unmade: whether it is a sticky claim that claimctl is to make.
     """
 
     entry: str
@@ -45,6 +48,7 @@ class ClaimUse:
     template: str = ""
     explanation: Explanation | None = None
     problem: str = ""
+    unmade: bool = False
 
 
 class RivalClaim(Part, frozen=True, kw_only=False):
@@ -127,14 +131,15 @@ class PodFindings:
         likely cause first."""
         match self.state:
             case "Waiting":
-                return (*_matters(self), *_waiting(self))
+                return (*_matters(self), *_generated(self.pod), *_waiting(self))
             case "Starting":
                 return (*_matters(self), *_starting(self))
             case "Ending":
                 return tuple(_matters(self))
             case "Running":
+                sticky = _generated(self.pod)
                 lost = taken_away(self.pod, gone=self.group_gone, listed=self.listed)
-                return (*lost, *_matters(self), *_resizing(self))
+                return (*lost, *_matters(self), *sticky, *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -149,6 +154,13 @@ def _matters(findings: PodFindings) -> Iterator[tuple[str, str]]:
             where = f"claim {use.claim} keeps the pod there; " if matter.is_of_node else ""
             about = matter.about or f"claim {use.claim}"
             yield matter.reason, f"{about}: {where}{matter.text}"
+
+
+def _generated(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Why the pod has generated claims although it asks for sticky ones."""
+    if why := not_in_force(pod):
+        reason = Reason.STICKY_NOT_IN_FORCE if why == WITHOUT_POLICY else Reason.INVALID_ANNOTATION
+        yield reason, why
 
 
 def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -176,7 +188,9 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
 
 def _blocking_claim(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
     if use.problem:
-        yield ("ClaimNotMade" if use.template and not use.claim else "ClaimNotFound"), use.problem
+        generated = bool(use.template) and not use.claim
+        made = use.unmade or generated
+        yield ("ClaimNotMade" if made else "ClaimNotFound"), use.problem
     if use.explanation is None:
         return
     claim, name = use.explanation.view.claim, f"claim {use.claim}"
@@ -199,7 +213,9 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
     yield from (("Warning", note) for note in findings.warnings[-3:])
     if not findings.warnings:
-        yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
+        node = findings.pod.spec.node_name
+        said = "has not reported anything about" if is_unreported(findings.pod) else "starts"
+        yield "Starting", f"the kubelet of {node} {said} the pod"
 
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:

@@ -81,7 +81,10 @@ def _for_another_device(view: ClaimView, *, tainted: bool = False) -> Iterator[s
 
 
 def to_give_up(view: ClaimView) -> Iterator[str]:
-    """How a claim that pods cannot use comes to other devices, if a ClaimReservation holds it."""
+    """How a claim that pods cannot use comes to other devices, if a ClaimReservation holds it and
+    does not release it already."""
+    if view.state == "Releasing":
+        return
     command = f"claimctl release {view.name} -n {view.namespace}"
     if view.never_given_up:
         yield f"{NEVER_GIVEN_UP}; give it up: {command}"

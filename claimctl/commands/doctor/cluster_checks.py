@@ -41,6 +41,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.unreadable import Unreadable
 
+STICKY_CHECK = "sticky-claims"
 NOT_INSTALLED = "claimctl is not installed"
 """Why a check of the installation is not made; the user's rights are not the reason."""
 
@@ -94,6 +95,10 @@ class ObservedCluster:
     unreadable: tuple[Unreadable, ...] = ()
     annotations: tuple[Finding, ...] = ()
     """What is wrong with the annotations of workloads."""
+    asking_sticky: tuple[str, ...] = ()
+    """The workloads whose pod templates ask for sticky claims, as namespace/kind/name."""
+    sticky: tuple[Finding, ...] = ()
+    """What keeps them from sticky claims."""
     kinds: tuple[Finding, ...] = ()
     """The kinds of workloads whose state the controller cannot know."""
     reservations: tuple[ClaimReservation, ...] = ()
@@ -104,6 +109,10 @@ class ObservedCluster:
     """UIDs of the claims that a bound pod uses."""
     matters: tuple[ClaimMatter, ...] = ()
     """What is wrong with claims."""
+    starting: frozenset[str] | None = None
+    """UIDs of the pods with claims that have a node and do not run; None if that is not known."""
+    missing_claims: tuple[Finding, ...] = ()
+    """What pods wait for that does not exist."""
     slices: tuple[ResourceSlice, ...] = ()
     more_checks: Mapping[str, str] = field(default_factory=dict)
     """The checks of extensions, and what there is to say about each without a problem."""
@@ -144,6 +153,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "plans": "no downgrade and no upgrade is under way",
         "kinds": "the kind of every workload has a rule, and the controller may read it",
         "annotations": "every annotation of a workload names claims of its pods",
+        STICKY_CHECK: "the policy that names them is in force, and the controller may make them",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "held-devices": "every held device is published, and its node takes pods",
         "waiting-pods": "no pod waits for a claim, or with one",
@@ -157,6 +167,8 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         del summaries["mixed-versions"]
+    if not observed.asking_sticky:
+        del summaries[STICKY_CHECK]
     return summaries
 
 
@@ -168,8 +180,10 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *_plans(observed),
         *observed.kinds,
         *observed.annotations,
+        *observed.sticky,
         *_unreadable(observed),
         *_matters(observed),
+        *observed.missing_claims,
         *_claims(observed),
         *_kubelets(observed),
         *_refused_pods(observed),
@@ -342,6 +356,8 @@ def _quoted(step: str) -> str:
 
 def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
     """What a matter is for the cluster; None if another line reports it."""
+    if entry.matter.kind in OF_DEVICES and not entry.reserved:
+        return CheckVerdict.FACT  # a claim of others; pods that wait have a line of their own
     match entry.matter.kind:
         case MatterKind.NOT_READY:
             return None
@@ -369,11 +385,10 @@ def matters_of(
         of_it = tuple(names.get(key, ()))
         view = ClaimView(scanned.claim, scanned.live.pods, of_it)
         held = bool(of_it) and view.claim.status.allocation is not None
-        matters += [
-            ClaimMatter(*key, matter, reserved=held)
-            for matter in _with_waiting_pods(judgement(view, places, now))
-            if of_it or matter.kind not in OF_DEVICES
-        ]
+        wrong = judgement(view, places, now)
+        if held or not any(matter.kind in OF_DEVICES for matter in wrong):
+            wrong = _with_waiting_pods(wrong)
+        matters += [ClaimMatter(*key, matter, reserved=held) for matter in wrong]
     return tuple(matters)
 
 
@@ -436,14 +451,25 @@ def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
 
 
 def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
-    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
+    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ. What
+    is over is a fact: Events stay for an hour."""
     counts = Counter(
-        (event.metadata.namespace, event.note)
+        (event.metadata.namespace, event.note, _still_starts(event, observed))
         for event in observed.events
         if event.reason == PREPARE_FAILED
     )
-    for (namespace, note), count in sorted(counts.items()):
-        yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
+    for (namespace, note, starts), count in sorted(counts.items()):
+        text = f"{note} ({counted(count, 'event')})"
+        if starts:
+            yield Finding("refused-pods", text, namespace)
+        else:
+            text = f"over, its pod runs or is gone: {text}"
+            yield Finding("refused-pods", text, namespace, verdict=CheckVerdict.FACT)
+
+
+def _still_starts(event: Event, observed: ObservedCluster) -> bool:
+    """Whether the pod of the Event still does not run; also if that is not known."""
+    return observed.starting is None or event.regarding.uid in observed.starting
 
 
 def uids(listing: Listing[Any]) -> frozenset[str]:

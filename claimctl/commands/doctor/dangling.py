@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from claimctl.commands.claims.claim_view import release_reported
-from claimctl.reservation.facts.reasons import RetentionPolicy
+from claimctl.reservation.facts.reasons import ConditionType, RetentionPolicy
 from claimctl.reservation.facts.references import describe, is_tombstone
 from claimctl.text import listed
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ClaimReservation
 
 
@@ -70,9 +71,15 @@ def _is_kept(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> boo
 def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
     """Whether the controller takes the entry out in its usual course: in a release, which may wait
     for minutes, or, if it is the hold of a workload that is gone, when its last pods have ended."""
-    if any(release_reported(made, claim) is not None for made in seen.reservations):
+    mine = [made for made in seen.reservations if made.status.claim_uid == claim.metadata.uid]
+    if any(made.status.release or release_reported(made, claim) for made in mine):
         return True
-    return claim.metadata.uid in seen.in_use and any(_recorders(entry, claim, seen))
+    recorders = list(_recorders(entry, claim, seen))
+    if claim.metadata.uid in seen.in_use and recorders:
+        return True
+    # it holds for the pods of a workload that were left to themselves
+    said = (find_condition(made.status.conditions, ConditionType.RESERVED) for made in recorders)
+    return any(held is not None and held.status == "True" for held in said)
 
 
 def _recorders(

@@ -24,6 +24,7 @@ from claimctl.commands.doctor.account import (
 )
 from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
+    STICKY_CHECK,
     Finding,
     ObservedCluster,
     in_doubt,
@@ -32,6 +33,8 @@ from claimctl.commands.doctor.cluster_checks import (
     uids,
 )
 from claimctl.commands.doctor.dangling import still_listed
+from claimctl.commands.doctor.missing_claims import missing_claims
+from claimctl.commands.doctor.sticky_check import asks, sticky_problems
 from claimctl.commands.doctor.versions import read_crds_release
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
@@ -44,9 +47,10 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
+from claimctl.reservation import sticky
 from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.pods import Consumers, is_bound
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
@@ -96,12 +100,19 @@ async def examine(
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED
+    asked: ControllerAccount | None = None
     if there.account is not None or not missing:
         asked = there.account or ControllerAccount(INSTALLED)
         async with side_by_side() as group:
             kinds = group.create_task(kind_problems(client, asked, observed.reservations))
             lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
         observed = replace(observed, kinds=kinds.result())
+    try:
+        asking = observed.asking_sticky
+        in_the_way = await sticky_problems(client, asked, asking) if asking else ()
+        observed = replace(observed, sticky=in_the_way)
+    except Forbidden as error:
+        reader.refused[STICKY_CHECK] = f"you may not do this: {error.message}"
     if rights_refused:
         reader.refused["permissions"] = rights_refused
     return Examination(
@@ -243,6 +254,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             ),
         ),
         annotations=await _annotations(reader.client, listed, reserved.items),
+        asking_sticky=_asking_sticky(every),
         reservations=reserved.items,
         plans=every[wire.DOWNGRADEPLANS].items,
         behind=await _behind(reader, clock, reserved.items),
@@ -251,6 +263,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             for scanned in (scan.claims if scan else ())
             if Consumers.of(scanned.live.pods).bound
         ),
+        starting=_starting(scan) if scan else None,
+        missing_claims=missing_claims(scan, clock.now()) if scan else (),
         matters=matters_of(scan.claims if scan else (), reserved.items, places, clock.now()),
         slices=slices.items,
         more_checks={
@@ -307,6 +321,14 @@ async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
         return None
 
 
+def _starting(scan: ClaimScan) -> frozenset[str]:
+    """See ``ObservedCluster.starting``."""
+    users = (pod for pods in scan.users.values() for pod in pods)
+    return frozenset(
+        pod.metadata.uid for pod in users if is_bound(pod) and pod.status.phase == "Pending"
+    )
+
+
 async def _annotations(
     client: Client,
     listed: Mapping[tuple[str, str], Listing[Any]],
@@ -326,9 +348,20 @@ async def _annotations(
                 authority = await kinds.who_decides(RESERVE_ANNOTATION, workload.metadata)
                 wanted = plan(replace(annotated, authority=authority))
             name = f"{kind.lower()}/{ref.name}"
-            notes = (*misspelled(workload.metadata), *(it.note for it in wanted.problems))
-            findings += [Finding("annotations", note, place, name) for note in notes]
+            wrong = (*wanted.problems, *sticky.problems(workload, ref, ()))
+            notes = (*misspelled(workload.metadata), *(it.note for it in wrong))
+            findings += [Finding("annotations", note, place, name) for note in dict.fromkeys(notes)]
     return tuple(findings)
+
+
+def _asking_sticky(every: Mapping[Resource[Any], Listing[Any]]) -> tuple[str, ...]:
+    """The workloads whose pods are to have sticky claims, as namespace/kind/name."""
+    return tuple(
+        f"{workload.metadata.namespace}/{resource.kind.lower()}/{workload.metadata.name}"
+        for resource in WORKLOADS.values()
+        for workload in every[resource].items
+        if asks(workload)
+    )
 
 
 async def _behind(

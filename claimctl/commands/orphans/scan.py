@@ -8,8 +8,10 @@ are read last, as close to a write as possible.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import structs
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.adoption import is_adoption
@@ -49,6 +51,8 @@ class ClaimScan:
     """The ClaimReservations that adopt claims, also of claims that are gone."""
     unreadable: tuple[Unreadable, ...] = ()
     """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
+    users: Mapping[ClaimKey, tuple[Pod, ...]] = field(default_factory=dict)
+    """The pods by the claims that they name, also by those that do not exist."""
 
 
 async def scan_claims(
@@ -61,8 +65,8 @@ async def scan_claims(
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
     everything = await client.collect(claims, slim_claim, namespace)
-    # of a pod its UID, and what decisions need of one that names a claim
-    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
+    # of a pod its UID, and what is judged of one that names a claim
+    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, _slim(pod)), namespace)
     users: dict[ClaimKey, list[Pod]] = {}
     for pod in (pod for _, pod in pods.items if pod is not None):
         for name in sorted(claim_names(pod)):
@@ -107,7 +111,17 @@ async def scan_claims(
         )
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable)
+    using = {key: tuple(named) for key, named in users.items()}
+    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable, using)
+
+
+def _slim(pod: Pod) -> Pod | None:
+    """What decisions need of a pod that names a claim, and the taints that it tolerates: these say
+    whether the claim's node takes the next pods."""
+    slim = slim_pod(pod)
+    if slim is None:
+        return None
+    return structs.replace(slim, spec=structs.replace(slim.spec, tolerations=pod.spec.tolerations))
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

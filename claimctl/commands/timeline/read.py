@@ -19,11 +19,12 @@ from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import RESOURCECLAIMS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 
 FIRST = "1"
 """The version before every write. A server that still knows it has the whole history."""
+_RESERVATION = CLAIMRESERVATIONS.kind
 _WATCH_SECONDS = 3
 """timeoutSeconds of a watch. The server sends the last bookmark two seconds before the end."""
 
@@ -150,12 +151,14 @@ def _concerns(
     reservations: Iterable[ClaimReservation],
     pods: Iterable[shapes.TimedPod],
 ) -> bool:
-    """Whether an Event is about the claim, a reservation or workload of it, or warns of a pod."""
+    """Whether an Event is about the claim, a reservation or workload of it, or warns of a pod. A
+    workload has Events about each of its claims."""
     about = (event.regarding.kind, event.regarding.name)
     if about == ("ResourceClaim", claim):
         return True
+    by = event.related.name if event.related and event.related.kind == _RESERVATION else None
     for reservation in reservations:
-        ref = reservation.spec.workload_ref
-        if about in (("ClaimReservation", reservation.metadata.name), (ref.kind, ref.name)):
+        ref, name = reservation.spec.workload_ref, reservation.metadata.name
+        if about == (_RESERVATION, name) or (about == (ref.kind, ref.name) and by in (None, name)):
             return True
     return event.type == "Warning" and about in {("Pod", pod.metadata.name) for pod in pods}

@@ -52,6 +52,7 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
 
     metadata: ManagedObjectMeta = ManagedObjectMeta()
     involved_object: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
     reason: str = ""
     message: str = ""
     type: str = ""
@@ -64,6 +65,7 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
         return TimedEvent(
             metadata=self.metadata,
             regarding=self.involved_object,
+            related=self.related,
             reason=self.reason,
             note=self.message,
             type=self.type,

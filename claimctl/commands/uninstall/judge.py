@@ -18,6 +18,7 @@ from claimctl.commands.orphans.judge import (
     unproven_text,
 )
 from claimctl.commands.orphans.model import PASSING, Cause, Orphan, ScannedClaim
+from claimctl.commands.uninstall import sticky
 from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.records import is_carried_out
 from claimctl.installation import LEASE_NAME
@@ -67,6 +68,7 @@ def leftovers(scan: Scan, rules: Rules = _RULES, run: float = 0.0) -> tuple[Left
             _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, _why_guarded(it, scan))
             for it in guarded_groups(scan)
         ),
+        *(_about(*it) for it in sticky.left(scan, sticky.claims_by_key(scan))),
         *_other_leftovers(scan),
     )
     return tuple(sorted(left, key=lambda leftover: leftover.identity))
@@ -156,11 +158,16 @@ _MAY_HAVE_OURS = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PO
 
 
 def _reservations(scan: Scan, rules: Rules, run: float) -> Iterator[Leftover]:
-    claims = {(it.claim.metadata.namespace, it.claim.metadata.name): it for it in scan.claims}
+    claims = sticky.claims_by_key(scan)
     for reservation in scan.reservations:
         meta = reservation.metadata
-        claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
-        why = _why_reserved(reservation, claim, scan, rules, run)
+        if meta.deleting:
+            claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
+            why = _why_reserved(reservation, claim, scan, rules, run)
+        else:
+            now = "holds until `claimctl uninstall prepare` deletes it"
+            text = "; ".join(filter(None, (now, sticky.fate(reservation, claims))))
+            why = Why.NOT_WITHDRAWN, text, None
         yield _about(meta, wire.CLAIMRESERVATIONS.kind, *why)
 
 
@@ -171,9 +178,8 @@ def _why_reserved(
     rules: Rules,
     run: float,
 ) -> tuple[str, str, float | None]:
+    """Why a ClaimReservation that is deleted is still there."""
     meta = reservation.metadata
-    if not meta.deleting:
-        return Why.NOT_WITHDRAWN, "holds until `claimctl uninstall prepare` deletes it", None
     if others := [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]:
         return Reason.FOREIGN_FINALIZER, f"waits for the owner of {listed(others)}", None
     if not scan.tended:

@@ -11,9 +11,11 @@ import msgspec
 
 from claimctl.cli.documents import Document, Names, Part
 from claimctl.commands.orphans.model import ScannedClaim
+from claimctl.installation import PolicyBinding
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import Resource
 from claimctl.wire.unreadable import Unreadable
@@ -26,7 +28,7 @@ class Why(StrEnum):
     """Why an object is left. Where the controller's own word fits, it is used (see ``Reason``)."""
 
     ANNOTATED = "Annotated"
-    """The workload has annotations by which claimctl makes ClaimReservations."""
+    """The workload or the pod has annotations by which claimctl makes ClaimReservations."""
     NOT_WITHDRAWN = "NotWithdrawn"
     """Nobody has deleted the ClaimReservation yet."""
     WITHDRAWN = "Withdrawn"
@@ -51,6 +53,10 @@ class Why(StrEnum):
     """The RescheduleRecord keeps pods off nodes, by the policy claimctl-avoidance."""
     BRAKED = "Braked"
     """The pod waits for ``claimctl reschedule`` to remove its scheduling gate."""
+    NAMES_CLAIMS = "NamesClaims"
+    """The policy for sticky claims is in force."""
+    WAITS_FOR_CLAIM = "WaitsForClaim"
+    """The pod names a sticky claim that does not exist."""
     UNDER_WAY = "DowngradeUnderWay"
     """A DowngradePlan is being carried out."""
 
@@ -95,6 +101,13 @@ class Scan:
     """Names of the RescheduleRecords that have entries of taints."""
     braked: tuple[ObjectMeta, ...] = ()
     """Pods with the scheduling gate of ``claimctl reschedule``."""
+    bindings: tuple[PolicyBinding, ...] = ()
+    """Those that put the policy for sticky claims in force. In a scan of namespaces, none where
+    these have no sticky claims."""
+    noted: tuple[Pod, ...] = ()
+    """The pods that have the note of this policy, and have not ended."""
+    scoped: bool = False
+    """Whether only some namespaces were scanned."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""
     unreadable: tuple[Unreadable, ...] = ()

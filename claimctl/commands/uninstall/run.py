@@ -3,7 +3,9 @@
 Every round scans the cluster anew and makes the writes that are possible by then. So the order of
 the steps follows from the objects, and a run that was interrupted is continued by the next one:
 
-1. The annotations of workloads go, so that no controller makes another ClaimReservation.
+1. The annotations of workloads go, so that no controller makes another ClaimReservation. For the
+   same reason the policy for sticky claims is put out of force, and its notes on pods go
+   (``claimctl.commands.uninstall.sticky``).
 2. If the CRDs are gone, they are applied for the time of the run.
 3. Holds and other entries without a ClaimReservation are adopted by one
    (``claimctl.commands.orphans.adoption``).
@@ -26,13 +28,14 @@ from claimctl.cli.watching import pause
 from claimctl.commands.install.components import documents
 from claimctl.commands.install.objects import Objects, name_of
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
-from claimctl.commands.uninstall import judge, sweep
+from claimctl.commands.uninstall import judge, sticky, sweep
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan
 from claimctl.commands.uninstall.scan import scan
 from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import require_namespaces
+from claimctl.installation import policy_bindings
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.reservation.facts.dialects import PodGroupDialect
@@ -43,7 +46,8 @@ from claimctl.wire.seams import Clock
 from claimctl.wire.traces import BRAKE_GATE, RECORDS
 
 LATE_SECONDS = 2.0
-"""At the end nothing may be left for so long: a controller's cache may be late."""
+"""At the end nothing may be left for so long: the cache of a controller may be late, and that of an
+API server."""
 STEADY_SECONDS = 30.0
 """A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
 STEADY_FOR_USER_SECONDS = 5.0
@@ -135,7 +139,9 @@ class Uninstall:
                     break
                 await self._act(seen)
                 waited = self._clock.monotonic() - self._changed
-                again = pause(waited, took) if result.left else max(LATE_SECONDS, took)
+                # API servers learn by their watches that the policy is out of force
+                late = seen.bindings or not result.left
+                again = max(LATE_SECONDS, took) if late else pause(waited, took)
                 await self._clock.sleep(again)
         finally:
             await self._successor.close()
@@ -216,12 +222,11 @@ class Uninstall:
         writer, traces = self._writer, _traces(scan)
         await writer.for_all(writer.remove_annotations, scan.workloads)
         taken = {made.metadata.uid for scanned, _ in traces for made in scanned.adoptions}
-        withdrawn = [
-            reservation
-            for reservation in scan.reservations
-            if not reservation.metadata.deleting and reservation.metadata.uid not in taken
-        ]
-        await writer.for_all(writer.withdraw, withdrawn)
+        await self._end_sticky(scan)
+        claims = sticky.claims_by_key(scan)
+        ready = sticky.withdrawable(scan, claims)
+        withdrawn = [it for it in ready if it.metadata.uid not in taken]
+        await writer.for_all(partial(writer.withdraw, claims), withdrawn)
         await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
         await self._stop_avoiding(scan)
         await self._untaint(scan)
@@ -233,6 +238,16 @@ class Uninstall:
         await self._successor.ensure()
         grace = self._wanted.grace
         await writer.for_all(lambda wanted: writer.adopt(wanted, grace), traces)
+
+    async def _end_sticky(self, scan: Scan) -> None:
+        """Put the policy for sticky claims out of force, and let controllers forget its pods."""
+        writer = self._writer
+        if scan.bindings and not scan.scoped:
+            resource = await policy_bindings(Discovery(self._client))
+            assert resource is not None
+            await writer.for_all(partial(writer.unbind, resource), scan.bindings)
+        pods = sticky.rewritten(scan, sticky.claims_by_key(scan))
+        await writer.for_all(writer.remove_note, pods)
 
     async def _missing_crds(self) -> list[Object]:
         """The documents of the CRDs that the cluster does not serve."""

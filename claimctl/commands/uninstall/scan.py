@@ -6,7 +6,7 @@ still be needed for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,17 +15,26 @@ from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.commands.uninstall.sweep import braked_pods
-from claimctl.installation import INSTALLED, controller_runs
+from claimctl.installation import (
+    INSTALLED,
+    STICKY_POLICY,
+    PolicyBinding,
+    controller_runs,
+    policy_bindings,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.reservation.facts.pods import is_done
 from claimctl.wire import resources as wire
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import RECORDS, own_taints
 from claimctl.wire.unreadable import Unreadable
@@ -89,11 +98,15 @@ async def scan(
             braked = await braked_pods(client)
     records = Listing((), "") if scope else await list_if_allowed(client, RECORDS)
     own = wire.CLAIMRESERVATIONS
-    served = await Discovery(client).plurals(own.group, own.version)
+    discovery = Discovery(client)
+    served = await discovery.plurals(own.group, own.version)
+    noted = tuple(_noted(scans))
+    reservations = tuple(made for part in scans for made in part.reservations)
+    sticky = bool(noted) or any(made.spec.sticky is not None for made in reservations)
     return Scan(
         now=clock.now(),
         workloads=tuple(workloads),
-        reservations=tuple(made for part in scans for made in part.reservations),
+        reservations=reservations,
         claims=tuple(claim for part in scans for claim in part.claims),
         groups=tuple(groups),
         plans=() if scope else (await list_if_served(client, wire.DOWNGRADEPLANS)).items,
@@ -104,11 +117,32 @@ async def scan(
         ),
         tainting=tuple(record.metadata.name for record in records.items if record.status.taints),
         braked=braked,
+        bindings=await _bindings(client, discovery) if sticky or not scope else (),
+        noted=noted,
+        scoped=bool(scope),
         cron_jobs=tuple(cron_jobs),
         unreadable=tuple(unreadable),
         served=own.plural in served,
         tended=tended,
     )
+
+
+def _noted(scans: Iterable[ClaimScan]) -> Iterator[Pod]:
+    """The pods that have the note of the policy for sticky claims, and have not ended."""
+    users = {pod.metadata.uid: pod for it in scans for using in it.users.values() for pod in using}
+    for pod in users.values():
+        noted = pod.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None
+        if noted and not (pod.metadata.deleting or is_done(pod)):
+            yield pod
+
+
+async def _bindings(client: Client, discovery: Discovery) -> tuple[PolicyBinding, ...]:
+    """What puts the policy for sticky claims in force."""
+    resource = await policy_bindings(discovery)
+    if resource is None:
+        return ()
+    there = await list_if_served(client, resource)
+    return tuple(it for it in there.items if it.spec.policy_name == STICKY_POLICY)
 
 
 async def _tainted_nodes(client: Client) -> tuple[tuple[str, Taint], ...] | None:

@@ -14,6 +14,8 @@ from claimctl.commands.orphans.adoption import adopt
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
+from claimctl.commands.uninstall.sticky import Claims, fate
+from claimctl.installation import PolicyBinding
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound, Unchangeable
 from claimctl.parallel import in_parallel
@@ -21,13 +23,19 @@ from claimctl.reservation.facts.references import describe
 from claimctl.text import listed
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION, ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, Resource
 
 T = TypeVar("T")
 
 PARALLELISM = 8
 """The most objects that are written at the same time."""
+
+
+def _owner(pod: Pod) -> dict[str, str]:
+    meta = pod.metadata
+    return {"apiVersion": "v1", "kind": PODS.kind, "name": meta.name, "uid": meta.uid}
 
 
 class UninstallWriter:
@@ -56,9 +64,26 @@ class UninstallWriter:
         annotations = ", ".join(map("=".join, sorted(workload.annotations.items())))
         self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {annotations}")
 
-    async def withdraw(self, reservation: ClaimReservation) -> None:
-        """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
-        meta, owns = reservation.metadata, reservation.spec.resource_claim_template_name
+    async def unbind(self, resource: Resource[PolicyBinding], binding: PolicyBinding) -> None:
+        """Put the policy for sticky claims out of force. Pods that are created then get generated
+        claims."""
+        meta = binding.metadata
+        await self._client.delete_as_read(resource, meta)
+        self.note(resource.kind, "", meta.name, "the binding; new pods get generated claims")
+
+    async def remove_note(self, pod: Pod) -> None:
+        """Let controllers forget that the pod's claims are sticky."""
+        meta, gone = pod.metadata, {STICKY_CLAIMS_ANNOTATION: None}
+        await self._client.merge_patch(PODS, meta, {"metadata": {"annotations": gone}})
+        self.note(PODS.kind, meta.namespace, meta.name, f"annotation {STICKY_CLAIMS_ANNOTATION}")
+
+    async def withdraw(self, claims: Claims, reservation: ClaimReservation) -> None:
+        """Delete a ClaimReservation. A claim that it owns stays, because pods may use it; that of
+        an ordinal goes with its pods."""
+        meta, spec = reservation.metadata, reservation.spec
+        owns, text = spec.resource_claim_template_name, fate(reservation, claims)
+        if text:
+            await self._entrust(claims[meta.namespace, spec.resource_claim_name])
         await self._client.delete(
             CLAIMRESERVATIONS,
             meta.name,
@@ -66,10 +91,27 @@ class UninstallWriter:
             uid=meta.uid,
             propagation="Orphan" if owns else "Background",
         )
-        text = f"of claim {reservation.spec.resource_claim_name}"
-        if owns:
-            text += ", which stays: delete it with its workload"
-        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, text)
+        what = f"of claim {spec.resource_claim_name}"
+        if text:
+            what += f"; {text}"
+        elif owns:
+            what += ", which stays: delete it with its workload"
+        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, what)
+
+    async def _entrust(self, scanned: ScannedClaim) -> None:
+        """Let the pods that name the claim own it. Without pods it is deleted: nobody would name it
+        again."""
+        meta, pods = scanned.claim.metadata, scanned.live.pods
+        if not pods:
+            if not (meta.deleting or scanned.live.unreadable):
+                await self._client.delete_as_read(RESOURCECLAIMS, meta)
+            return
+        present = {owner.uid for owner in meta.owner_references}
+        owners = [to_plain(owner) for owner in meta.owner_references]
+        owners += [_owner(pod) for pod in pods if pod.metadata.uid not in present]
+        patch = {"metadata": {"ownerReferences": owners}}
+        with self._claim(meta):
+            await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
 
     async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
         meta = scanned.claim.metadata

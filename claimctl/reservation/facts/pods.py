@@ -109,6 +109,12 @@ def is_prepared(pod: Pod) -> bool | None:
     return None if condition is None else condition.status == "True"
 
 
+def is_unreported(pod: Pod) -> bool:
+    """Whether the kubelet of a bound pod has reported nothing of it, as one that is away."""
+    reported = is_prepared(pod) is not None or any(_containers(pod))
+    return is_bound(pod) and not reported
+
+
 def leaves_its_device(pod: Pod) -> bool:
     """Whether the bound pod is being deleted, and its workload is to keep the device. A preempted
     pod gives its device to the pod for which it had to go."""

@@ -16,10 +16,10 @@ class Difference:
 
     field: str
     recorded: Any
-    found: Any
+    answered: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: recorded {_short(self.recorded)}, found {_short(self.found)}"
+        return f"{self.field}: recorded {_short(self.recorded)}, found {_short(self.answered)}"
 
 
 MISSING = "(missing)"
@@ -87,7 +87,10 @@ def _of_resources(body: dict[str, Any]) -> dict[str, Any]:
     group = str(body.get("groupVersion", "")).partition("/")[0]
     if not isinstance(resources, list) or "." not in group or group.endswith(".k8s.io"):
         return body
-    return {**body, "resources": sorted(resources, key=lambda each: str(each.get("name", "")))}
+    return {
+        **body,
+        "resources": sorted(resources, key=lambda resource: str(resource.get("name", ""))),
+    }
 
 
 _INVALID = " is invalid: "
@@ -101,16 +104,18 @@ def _of_causes(status: dict[str, Any]) -> dict[str, Any]:
     details: dict[str, Any] = given if isinstance(given, dict) else {}
     causes = details.get("causes")
     if status.get("code") == 409 and isinstance(causes, list):
-        ordered = sorted(causes, key=lambda each: (each.get("message", ""), each.get("field", "")))
+        ordered = sorted(
+            causes, key=lambda cause: (cause.get("message", ""), cause.get("field", ""))
+        )
         return {**status, "details": {**details, "causes": ordered}}
     if status.get("code") != 422 or not isinstance(causes, list) or len(causes) < 2:
         return status
     unique = {(c.get("field", ""), _short_message(c), c.get("reason", "")): c for c in causes}
-    made = {**status, "details": {**details, "causes": [unique[key] for key in sorted(unique)]}}
+    compared = {**status, "details": {**details, "causes": [unique[key] for key in sorted(unique)]}}
     head, invalid, _ = status.get("message", "").partition(_INVALID)
     if invalid and len(unique) > 1:
-        made["message"] = head + invalid
-    return made
+        compared["message"] = head + invalid
+    return compared
 
 
 def _short_message(cause: dict[str, Any]) -> str:
@@ -144,7 +149,7 @@ def _compare_lists(
         return [Difference(f"{path}.length", len(recorded), len(actual))]
     if any("<gen:" in _name(resource) for resource in recorded):
         # Lists are in the order of names, also of those that the server made.
-        recorded = sorted(recorded, key=lambda each: bindings.fill(_name(each)))
+        recorded = sorted(recorded, key=lambda item: bindings.fill(_name(item)))
         actual = sorted(actual, key=_name)
     if path.endswith(".managedFields"):
         # They are in the order of the seconds in which they were written.

@@ -27,7 +27,7 @@ class Entry:
     begins: str = ""
 
     def covers(self, step: str, difference: Difference) -> bool:
-        actual = difference.found if isinstance(difference.found, str) else ""
+        actual = difference.answered if isinstance(difference.answered, str) else ""
         same = (self.step, self.field) == (step, difference.field)
         return same and actual.startswith(self.begins)
 

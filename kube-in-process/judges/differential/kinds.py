@@ -87,14 +87,14 @@ def _subresource(parts: list[str], plural: str) -> str:
 def _told(chosen: Difference, differences: tuple[Difference, ...]) -> str:
     if chosen.field == "status":
         message = next((d for d in differences if d.field == "body.message"), None)
-        refused = chosen.recorded if chosen.recorded >= 400 else chosen.found
+        refused = chosen.recorded if chosen.recorded >= 400 else chosen.answered
         texts: tuple[Any, Any] = ("", "")
         if message is not None:
-            texts = (message.recorded, message.found)
+            texts = (message.recorded, message.answered)
         said = texts[0] if refused == chosen.recorded else texts[1]
-        return f"status {chosen.recorded}, here {chosen.found}: {plain(said)}"
+        return f"status {chosen.recorded}, here {chosen.answered}: {plain(said)}"
     if chosen.field.endswith("message"):
-        pair = (plain(chosen.recorded), plain(chosen.found))
+        pair = (plain(chosen.recorded), plain(chosen.answered))
         if pair[0] == pair[1]:
             return f"message quotes another value: {pair[0]}"
         return f"message: {pair[0]} | {pair[1]}"
@@ -102,7 +102,7 @@ def _told(chosen: Difference, differences: tuple[Difference, ...]) -> str:
 
 
 def _values(difference: Difference) -> str:
-    if difference.found == MISSING:
+    if difference.answered == MISSING:
         return "missing"
     if difference.recorded == MISSING:
         return "extra"

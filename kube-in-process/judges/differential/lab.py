@@ -46,7 +46,7 @@ def _report(outcome: PartOutcome) -> int:
     """Print new differences; returns the number of kinds that are not allowed."""
     rules = allowances()
     new = {kind for kind in outcome.kinds if not allowed(kind, rules)}
-    for kind in sorted(new, key=lambda each: -outcome.kinds[each]):
+    for kind in sorted(new, key=lambda pair: -outcome.kinds[pair]):
         print(f"\n=== {outcome.kinds[kind]} x {kind}\n{outcome.findings[kind].shown}")
     print(
         f"{outcome.part}: {outcome.compared} {outcome.unit} compared, "

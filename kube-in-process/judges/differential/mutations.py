@@ -66,26 +66,26 @@ _ADDED = ("nosuch", "status", "replicas", "name", "x-y")
 
 def bent(rng: Random, body: Json) -> Json:
     """A copy with one field changed: dropped, null, of another type, odd, doubled or added."""
-    made = copy.deepcopy(body)
+    bent_body = copy.deepcopy(body)
     if rng.random() < 0.25:
-        _bend_metadata(rng, made)
-        return made
-    places = [place for place in _places(made) if not _type_meta(place, made)]
+        _bend_metadata(rng, bent_body)
+        return bent_body
+    places = [place for place in _places(bent_body) if not _type_meta(place, bent_body)]
     if not places:
-        return made
+        return bent_body
     _bend(rng, *rng.choice(places))
-    return made
+    return bent_body
 
 
-def _bend_metadata(rng: Random, made: Json) -> None:
+def _bend_metadata(rng: Random, bent_body: Json) -> None:
     key, value = rng.choice(_METADATA)
-    if isinstance(made.get("metadata"), dict):
-        made["metadata"][key] = copy.deepcopy(value)
+    if isinstance(bent_body.get("metadata"), dict):
+        bent_body["metadata"][key] = copy.deepcopy(value)
 
 
-def _type_meta(place: Place, made: Json) -> bool:
+def _type_meta(place: Place, bent_body: Json) -> bool:
     holder, key = place
-    return holder is made and key in ("metadata", "kind", "apiVersion")
+    return holder is bent_body and key in ("metadata", "kind", "apiVersion")
 
 
 def _bend(rng: Random, holder: Json, key: Json) -> None:

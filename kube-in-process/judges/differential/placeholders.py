@@ -148,12 +148,12 @@ class Encoder:
         return [self._row(row, self._columns) for row in inner]
 
     def _row(self, row: Mapping[str, Any], columns: list[Any]) -> Any:
-        made = self._encoded(row, "")
-        for index, cell in enumerate(made.get("cells") or ()):
+        encoded = self._encoded(row, "")
+        for index, cell in enumerate(encoded.get("cells") or ()):
             aged = index < len(columns) and columns[index] in _AGES
             if aged and isinstance(cell, str) and _AGE.fullmatch(cell):
-                made["cells"][index] = "<age>"
-        return made
+                encoded["cells"][index] = "<age>"
+        return encoded
 
     def _text(self, text: str) -> str:
         for name, encoded in self._generated.items():

@@ -50,10 +50,10 @@ def renamed(kept: Kept, name: str, number: int) -> Kept:
     """A sequence under another name, its placeholders apart from those of other sequences."""
     text = json.dumps(kept)
     text = re.sub(rf"\b{re.escape(kept['name'])}(?![0-9])", name.replace(".", "-"), text)
-    made: Kept = json.loads(
-        _NUMBERED.sub(lambda found: f"<{found[1]}:{number * 1000 + int(found[2])}>", text)
+    numbered: Kept = json.loads(
+        _NUMBERED.sub(lambda match: f"<{match[1]}:{number * 1000 + int(match[2])}>", text)
     )
-    return made
+    return numbered
 
 
 def write(transcript: Kept) -> Path:
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
     wanted = parser.parse_args(arguments)
     try:
         if wanted.live:
-            made = {
+            recording = {
                 **recorded_live(wanted.kept, parser.programs(wanted.version)),
                 "name": wanted.name,
             }
@@ -126,9 +126,9 @@ def main(arguments: list[str]) -> int:
             if not sequences:
                 print(f"record: no such sequence in {wanted.kept}", file=sys.stderr)
                 return 1
-            made = joined(wanted.name, wanted.about, sequences)
+            recording = joined(wanted.name, wanted.about, sequences)
     except (CannotStart, Spoiled) as error:
         print(f"record: {error}", file=sys.stderr)
         return 1
-    print(write(made))
+    print(write(recording))
     return 0

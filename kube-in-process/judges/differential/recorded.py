@@ -27,9 +27,9 @@ _SOME_TIME = "2026-01-02T03:04:05Z"
 def recorded_sequence(rng: Random, name: str, version: tuple[int, int]) -> Sequence:
     """The beginning of a recording under another name; one body in four is bent."""
     recording, steps = rng.choice(_parts(version))
-    made = [_bent(rng, step) for step in steps[: rng.randint(4, _LONGEST)]]
+    steps_bent = [_bent(rng, step) for step in steps[: rng.randint(4, _LONGEST)]]
     old = str(recording.name).replace(".", "-")
-    text = json.dumps(_own_names(made, old)).replace('"<time>"', f'"{_SOME_TIME}"')
+    text = json.dumps(_own_names(steps_bent, old)).replace('"<time>"', f'"{_SOME_TIME}"')
     renamed = json.loads(re.sub(rf"\b{re.escape(old)}(?![0-9])", name, text))
     return Sequence(name, tuple(renamed), True, recording.managed_fields)
 
@@ -97,10 +97,10 @@ def _bent(rng: Random, step: Step) -> Step:
         return step
     if step.get("note") == _NAMESPACE or body.get("kind") == "Namespace":
         return step
-    made = copy.deepcopy(step)
-    changed = made["request"]["body"] = bent(rng, body)
+    bent_step = copy.deepcopy(step)
+    changed = bent_step["request"]["body"] = bent(rng, body)
     named = isinstance(changed.get("metadata"), dict) and "name" in changed["metadata"]
     if named and "/namespaces/" not in step["request"]["path"]:
         # Other sequences could choose the same new name for an object without a namespace.
         changed["metadata"]["name"] = (body.get("metadata") or {}).get("name")
-    return made
+    return bent_step

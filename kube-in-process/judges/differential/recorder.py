@@ -71,17 +71,17 @@ class Recorder:
     async def _step(self, step: Step) -> Step:
         request = self._request(step)
         encoded = self.encoder.request(request)
-        made: Step = {"note": step.get("note", ""), "request": encoded}
+        step_made: Step = {"note": step.get("note", ""), "request": encoded}
         if "during" in step:
-            return await self._watched(step, request, made)
+            return await self._watched(step, request, step_made)
         if _from_cache(request):
             await asyncio.sleep(_CACHE_SECONDS)
         answer = await self.server.send(*_sent(request))
         if answer.status in (429, 503) and "eviction" not in request["path"]:
             raise Spoiled("the server is busy")
-        self._answered(step, request, made, answer.status, answer.headers, body_of(answer))
+        self._answered(step, request, step_made, answer.status, answer.headers, body_of(answer))
         await asyncio.sleep(step.get("pause", 0))
-        return made
+        return step_made
 
     def _request(self, step: Step) -> Step:
         if self.sequence.recorded:
@@ -93,7 +93,7 @@ class Recorder:
         self,
         step: Step,
         request: Step,
-        made: Step,
+        step_made: Step,
         status: int,
         headers: Mapping[str, Any],
         body: Any,
@@ -104,13 +104,13 @@ class Recorder:
             self.known.learn(_object_path(request), body)
         if self.sequence.recorded and "response" in step:
             compare("body", step["response"]["body"], body, self.old)
-        made["response"] = {
+        step_made["response"] = {
             "status": status,
             "headers": self.encoder.answer(dict(headers)),
             "body": self.encoder.answer(body),
         }
 
-    async def _watched(self, step: Step, request: Step, made: Step) -> Step:
+    async def _watched(self, step: Step, request: Step, step_made: Step) -> Step:
         begun = time.monotonic()
         async with self.server.opened(*_sent(request)) as answer:
             reader = asyncio.ensure_future(answer.read())
@@ -126,9 +126,9 @@ class Recorder:
             watched = RecordedAnswer(answer.status, _watch_headers(answer), data)
         asked = "sendInitialEvents=true" in request["path"]
         body = body_of(watched) if watched.status != 200 else _events(data, asked)
-        self._answered(step, request, made, watched.status, watched.headers, body)
-        made["during"] = during
-        return made
+        self._answered(step, request, step_made, watched.status, watched.headers, body)
+        step_made["during"] = during
+        return step_made
 
 
 _UNKNOWN = re.compile(r"<(?:uid|rv|continue|token|gen|hash):\d+>")

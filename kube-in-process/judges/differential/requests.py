@@ -92,13 +92,14 @@ class Comparison:
         """Play until ``end``: several sequences at once on the real server, and the transcripts
         on the embedded one in another process. Recording waits while that process is behind."""
         await define(self.server)
-        made = sequences(self.run)
+        sequences_made = sequences(self.run)
         recorded: asyncio.Queue[Transcript] = asyncio.Queue(_WAITING)
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             async with asyncio.TaskGroup() as group:
                 judging = group.create_task(self._judging(pool, recorded))
                 recording = [
-                    group.create_task(self._recording(made, recorded, end)) for _ in range(_AT_ONCE)
+                    group.create_task(self._recording(sequences_made, recorded, end))
+                    for _ in range(_AT_ONCE)
                 ]
                 await asyncio.gather(*recording)
                 await recorded.join()
@@ -106,11 +107,11 @@ class Comparison:
             await self._shrink(pool, end)
 
     async def _recording(
-        self, made: Iterator[Sequence], recorded: asyncio.Queue[Transcript], end: float
+        self, sequences_made: Iterator[Sequence], recorded: asyncio.Queue[Transcript], end: float
     ) -> None:
         sampling = end - self.run.seconds * _SHRINKING
         while time.monotonic() < (sampling if self._found() else end):
-            sequence = next(made)
+            sequence = next(sequences_made)
             steps = await record(self.server, sequence)
             if steps is None:
                 self.spoiled += 1

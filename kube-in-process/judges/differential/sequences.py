@@ -251,7 +251,7 @@ class Writer:
 
     def _operations(self, whole: Object) -> list[Any]:
         rng = self.rng
-        made: list[Any] = []
+        operations: list[Any] = []
         for _ in range(rng.randint(0, 2)):
             operation: Object = {
                 "op": rng.choice(
@@ -263,8 +263,8 @@ class Writer:
                 operation["value"] = rng.choice(("x", 1, True, None, {}, [], "a"))
             if operation["op"] in ("copy", "move"):
                 operation["from"] = pointer(rng, whole)
-            made.append(operation)
-        return made
+            operations.append(operation)
+        return operations
 
     def delete(self) -> Step:
         rng, name = self.rng, self.name()
@@ -409,11 +409,11 @@ def random_sequence(
     """Random requests about one kind, some of them during a watch."""
     writer = Writer(rng, kind, name, version)
     steps = [namespace_step(name)]
-    made = writer.steps(length)
+    written = writer.steps(length)
     if rng.random() < 0.15:
-        steps.append({**watch_step(writer), "during": made})
+        steps.append({**watch_step(writer), "during": written})
     else:
-        steps += made
+        steps += written
     return Sequence(name, tuple(steps), managed_fields=rng.random() < 0.2)
 
 

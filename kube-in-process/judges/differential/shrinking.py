@@ -56,6 +56,6 @@ def _renamed(value: Step, old: str, new: str) -> Step:
             return [walked(item) for item in inner]
         return inner.replace(old, new) if isinstance(inner, str) else inner
 
-    made = walked(value)
-    assert isinstance(made, dict)
-    return made
+    renamed = walked(value)
+    assert isinstance(renamed, dict)
+    return renamed

@@ -59,13 +59,13 @@ class Known:
         return value if isinstance(value, str) else "none"
 
     def _derived(self, value: Mapping[str, Json]) -> Json:
-        made = copy.deepcopy(self.objects.get(value["$from"]) or value.get("else") or {})
-        if isinstance(made.get("metadata"), dict):
+        derived = copy.deepcopy(self.objects.get(value["$from"]) or value.get("else") or {})
+        if isinstance(derived.get("metadata"), dict):
             for key in ("managedFields", "creationTimestamp", "deletionTimestamp"):
-                made["metadata"].pop(key, None)
+                derived["metadata"].pop(key, None)
         for operation in value.get("ops", ()):
-            _change(made, operation)
-        return self.resolved(made)
+            _change(derived, operation)
+        return self.resolved(derived)
 
 
 def _change(document: Json, operation: list[Json]) -> None:

@@ -32,8 +32,8 @@ def test_a_kind_of_difference_has_no_names_and_no_numbers() -> None:
 def test_what_a_server_made_becomes_a_placeholder_and_what_was_chosen_does_not() -> None:
     uid = "12345678-1234-1234-1234-123456789abc"
     encoder = Encoder("[]")
-    made = {"uid": uid, "resourceVersion": "77", "creationTimestamp": "2026-05-06T07:08:09Z"}
-    answer = encoder.answer({"metadata": {"name": "a", **made}, "message": f"has {uid}"})
+    given = {"uid": uid, "resourceVersion": "77", "creationTimestamp": "2026-05-06T07:08:09Z"}
+    answer = encoder.answer({"metadata": {"name": "a", **given}, "message": f"has {uid}"})
     assert answer["metadata"] == {
         "name": "a",
         "uid": "<uid:1>",

@@ -172,8 +172,8 @@ def examples() -> tuple[Example, ...]:
         for step in recording.steps:
             for part in (step, *step.get("during", ())):
                 if "request" in part:
-                    made = _example(part["request"], recording.name.replace(".", "-"))
-                    examples_by_key.setdefault(repr(made), made)
+                    example = _example(part["request"], recording.name.replace(".", "-"))
+                    examples_by_key.setdefault(repr(example), example)
     return tuple(examples_by_key.values())
 
 

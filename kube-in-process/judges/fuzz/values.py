@@ -95,10 +95,10 @@ anything = st.recursive(
 @st.composite
 def bent(draw: st.DrawFn, document: Json, *, most: int = 3) -> Json:
     """``document`` with up to ``most`` places replaced, removed, doubled or added."""
-    made = copy.deepcopy(document)
+    bent_document = copy.deepcopy(document)
     for _ in range(draw(st.integers(0, most))):
-        made = _bend(draw, made)
-    return made
+        bent_document = _bend(draw, bent_document)
+    return bent_document
 
 
 def _bend(draw: st.DrawFn, document: Json) -> Json:

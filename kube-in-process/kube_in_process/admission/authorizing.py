@@ -16,8 +16,6 @@ from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor
 
 _ASKING: ContextVar[tuple[Authorizer, AdmissionRequest]] = ContextVar("asking")
-_OPTIONAL = "optional value"
-"""The key of the map that stands for an optional value; without a value there is none."""
 
 
 @contextmanager
@@ -67,17 +65,6 @@ def _decide(check: Object, verb: str) -> Object:
     }
 
 
-def _optional(value: Any, key: Any) -> Object:
-    """The value of a key that may be missing, in a map, a list or an optional value."""
-    if isinstance(value, dict) and _OPTIONAL in value:
-        return _optional(value[_OPTIONAL], key)
-    if isinstance(value, dict) and key in value:
-        return {_OPTIONAL: value[key]}
-    if isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
-        return {_OPTIONAL: value[key]}
-    return {}
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "group": lambda check, group: {**check, "group": group},
     "resource": lambda check, plural: {**check, "resource": plural},
@@ -90,9 +77,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "allowed": lambda decision: decision["allowed"],
     "reason": lambda decision: decision["reason"],
     "errored": lambda decision: False,
-    "select": _optional,
-    "valueOr": lambda value, other: value.get(_OPTIONAL, other),
-    "isThere": lambda value: _OPTIONAL in value,
-    "valueOf": lambda value: value[_OPTIONAL],
 }
 """Functions by name. The receiver of a method call is the first argument."""

@@ -7,7 +7,6 @@ from functools import partial
 
 from kube_in_process.admission import mutating, validating, webhooks
 from kube_in_process.admission.matching import unguarded
-from kube_in_process.admission.params import Applied
 from kube_in_process.admission.request import GROUP, AdmissionRequest, AdmissionServer
 from kube_in_process.admission.webhooks import Hook
 from kube_in_process.webhook_calls import Replies
@@ -38,17 +37,17 @@ class AdmissionChain:
         """
         if unguarded(request):
             return request
+        before = request
+        first = mutating.mutate(self._server, request) if request.obj is not None else None
+        request = first.request if first is not None else request
         again: list[tuple[_Step, AdmissionRequest]] = []
-        for policy in mutating.policies(self._server, request) if request.obj is not None else ():
-            step: _Step = partial(mutating.mutate, self._server, policy)
-            request = step(request)
-            if _may_repeat(policy):
-                again.append((step, request))
         for hook in self._mutating_hooks(request, replies):
-            step = partial(self._hooked, hook, replies=replies, warnings=warnings)
+            step: _Step = partial(self._hooked, hook, replies=replies, warnings=warnings)
             request = step(request)
             if hook.spec.get("reinvocationPolicy") == "IfNeeded":
                 again.append((step, request))
+        if first is not None and request.obj != before.obj:
+            request = mutating.mutate(self._server, request, first.repeatable).request
         for step, after in again:
             if request.obj != after.obj:
                 request = step(request)
@@ -76,7 +75,3 @@ class AdmissionChain:
         validating.validate(self._server, request, warnings)
         if not replies.none_asked:
             webhooks.validate(self._server, request, replies, warnings)
-
-
-def _may_repeat(policy: Applied) -> bool:
-    return bool(policy.spec.get("reinvocationPolicy") == "IfNeeded")

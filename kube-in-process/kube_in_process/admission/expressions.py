@@ -11,7 +11,6 @@ from kube_in_process.admission.authorizing import FUNCTIONS, asking, root
 from kube_in_process.admission.request import AdmissionRequest, AdmissionServer, namespace_of
 from kube_in_process.objects import Object
 from kube_in_process.text.cel import EvaluationError, Expression
-from kube_in_process.text.cel_source import readable
 
 _ABSENT = "no such key: "
 _SHOWN_META = (
@@ -34,22 +33,9 @@ class Failed(Exception):
     """An expression failed. The text is the server's, with the expression."""
 
 
-class Unreadable(Exception):
-    """An expression is no CEL."""
-
-
 @lru_cache(maxsize=1024)
 def _expression(source: str) -> Expression:
-    return Expression(readable(source), FUNCTIONS)
-
-
-def compile_problem(source: str) -> str:
-    """The error text of the parser; '' if the source is CEL."""
-    try:
-        _expression(source)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return Expression(source, FUNCTIONS)
 
 
 @dataclass(slots=True)
@@ -95,7 +81,9 @@ class Names:
         for name in reversed(list(self.variables)):
             if name in wanted:
                 text = self.variables[name]
-                wanted |= {each for each in self.variables if f"variables.{each}" in text}
+                wanted |= {
+                    variable for variable in self.variables if f"variables.{variable}" in text
+                }
         return (name for name in self.variables if name in wanted)
 
 
@@ -123,8 +111,8 @@ def names_of(
         "namespaceObject": None if namespace is None else _shown(namespace),
         "authorizer": root(request),
     }
-    found = {each["name"]: each["expression"] for each in variables}
-    return Names(values, found, server, request)
+    sources = {variable["name"]: variable["expression"] for variable in variables}
+    return Names(values, sources, server, request)
 
 
 def _shown(namespace: Object) -> Object:

@@ -49,7 +49,7 @@ def matched_version(
 
 
 def _version(rules: Sequence[Object], request: AdmissionRequest, equivalent: bool) -> str | None:
-    others = [each for each in request.kind.versions if each != request.version]
+    others = [version for version in request.kind.versions if version != request.version]
     version: str
     for version in (request.version, *(others if equivalent else ())):
         if any(_covers(rule, request, version) for rule in rules):
@@ -65,7 +65,7 @@ def _covers(rule: Object, request: AdmissionRequest, version: str) -> bool:
         and _has(rule.get("operations"), request.operation)
         and _has(rule.get("apiGroups"), request.kind.group)
         and _has(rule.get("apiVersions"), version)
-        and any(_names(each, request) for each in rule.get("resources") or ())
+        and any(_names(resource, request) for resource in rule.get("resources") or ())
         and (not names or request.name in names)
     )
 
@@ -106,7 +106,7 @@ def _is_chosen(selector: Object | None, request: AdmissionRequest) -> bool:
     """Whether the selector matches the new object or the old one."""
     if not selector or not any(selector.values()):
         return True
-    shown = [each for each in (request.obj, request.old) if each is not None]
+    shown = [side for side in (request.obj, request.old) if side is not None]
     return any(
-        selects(selector, (each.get("metadata") or {}).get("labels") or {}) for each in shown
+        selects(selector, (side.get("metadata") or {}).get("labels") or {}) for side in shown
     )

@@ -50,7 +50,7 @@ def applied(server: AdmissionServer, plural: str, request: AdmissionRequest) -> 
     """Every policy of a kind that concerns a request, in the order of the names."""
     bindings = sorted(server.store.list(GROUP, f"{plural[:-3]}ybindings"), key=name_of)
     for policy in sorted(server.store.list(GROUP, plural), key=name_of):
-        own = [each for each in bindings if each["spec"]["policyName"] == name_of(policy)]
+        own = [binding for binding in bindings if binding["spec"]["policyName"] == name_of(policy)]
         version = None
         if own:
             version = matched_version(server, policy["spec"]["matchConstraints"], request)
@@ -59,9 +59,9 @@ def applied(server: AdmissionServer, plural: str, request: AdmissionRequest) -> 
 
 
 def _for_bindings(
-    server: AdmissionServer, found: Applied, bindings: list[Object], request: AdmissionRequest
+    server: AdmissionServer, matched: Applied, bindings: list[Object], request: AdmissionRequest
 ) -> Iterator[Applied]:
-    wanted = found.spec.get("paramKind")
+    wanted = matched.spec.get("paramKind")
     kind = None
     if wanted:
         group, _, version = wanted["apiVersion"].rpartition("/")
@@ -69,12 +69,12 @@ def _for_bindings(
         if kind is None or version not in kind.versions:
             where = f"{wanted['apiVersion']}, Kind={wanted['kind']}"
             text = f"failed to find resource referenced by paramKind: '{where}'"
-            yield Applied(found.policy, found.version, None, None, _policy_problem(text))
+            yield Applied(matched.policy, matched.version, None, None, _policy_problem(text))
             return
     for binding in bindings:
         chosen = binding["spec"].get("matchResources")
         if chosen is None or matched_version(server, chosen, request) is not None:
-            yield from _for_params(server, found, kind, binding, request)
+            yield from _for_params(server, matched, kind, binding, request)
 
 
 def _policy_problem(text: str) -> str:
@@ -83,35 +83,35 @@ def _policy_problem(text: str) -> str:
 
 def _for_params(
     server: AdmissionServer,
-    found: Applied,
+    matched: Applied,
     kind: Kind | None,
     binding: Object,
     request: AdmissionRequest,
 ) -> Iterator[Applied]:
     reference = binding["spec"].get("paramRef")
     if kind is None or reference is None:
-        yield Applied(found.policy, found.version, binding)
+        yield Applied(matched.policy, matched.version, binding)
         return
     namespace = ""
     if kind.namespaced:
         namespace = reference.get("namespace") or request.namespace
         if not namespace:
-            yield Applied(found.policy, found.version, binding, None, _NO_NAMESPACE)
+            yield Applied(matched.policy, matched.version, binding, None, _NO_NAMESPACE)
             return
     params = [
-        each
-        for each in sorted(server.store.list(*kind.storage, namespace), key=name_of)
-        if _is_meant(reference, each)
+        stored
+        for stored in sorted(server.store.list(*kind.storage, namespace), key=name_of)
+        if _is_meant(reference, stored)
     ]
-    for each in params:
-        shown = server.strategies.of(kind).outward(each, kind, _version(found))
-        yield Applied(found.policy, found.version, binding, shown)
+    for stored in params:
+        shown = server.strategies.of(kind).outward(stored, kind, _version(matched))
+        yield Applied(matched.policy, matched.version, binding, shown)
     if not params and reference.get("parameterNotFoundAction") == "Deny":
-        yield Applied(found.policy, found.version, binding, None, _NOT_FOUND)
+        yield Applied(matched.policy, matched.version, binding, None, _NOT_FOUND)
 
 
-def _version(found: Applied) -> str:
-    return str(found.spec["paramKind"]["apiVersion"].rpartition("/")[2])
+def _version(matched: Applied) -> str:
+    return str(matched.spec["paramKind"]["apiVersion"].rpartition("/")[2])
 
 
 def _is_meant(reference: Object, params: Object) -> bool:

@@ -82,7 +82,7 @@ class AdmissionRequest:
         shown = {"group": shape.group, "version": shape.version, "kind": shape.kind}
         resource = {"group": kind.group, "version": self.version, "resource": kind.plural}
         own = (shape.group, shape.kind) == (kind.group, kind.kind)
-        found: Object = {
+        fields: Object = {
             "kind": shown,
             "resource": resource,
             "subResource": self.subresource,
@@ -92,9 +92,9 @@ class AdmissionRequest:
             "name": self.name,
             "namespace": self.namespace,
         }
-        found = {key: value for key, value in found.items() if value != ""}
+        fields = {key: value for key, value in fields.items() if value != ""}
         return {
-            **found,
+            **fields,
             "operation": self.operation,
             "userInfo": user_info(self.actor),
             "dryRun": self.dry_run,

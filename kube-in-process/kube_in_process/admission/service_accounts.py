@@ -55,20 +55,20 @@ def _mounts(spec: Object, account: Object) -> bool:
     return wanted is None or bool(wanted)
 
 
-def _mount(spec: Object, made: str) -> None:
-    """Mount the volume with the token in each container that has nothing at its place. ``made`` is
-    the name of that volume if the pod has none."""
+def _mount(spec: Object, new_name: str) -> None:
+    """Mount the volume with the token in each container that has nothing at its place.
+    ``new_name`` is the name of that volume if the pod has none."""
     volumes = spec.get("volumes") or []
-    names = [each["name"] for each in volumes if str(each.get("name")).startswith(_VOLUME)]
+    names = [volume["name"] for volume in volumes if str(volume.get("name")).startswith(_VOLUME)]
     bare = [
         container
         for key in ("initContainers", "containers")
         for container in spec.get(key) or ()
-        if all(each.get("mountPath") != _PATH for each in container.get("volumeMounts") or ())
+        if all(mount.get("mountPath") != _PATH for mount in container.get("volumeMounts") or ())
     ]
     if not bare:
         return
-    name = names[0] if names else made
+    name = names[0] if names else new_name
     for container in bare:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]

@@ -34,50 +34,56 @@ def validate(server: AdmissionServer, request: AdmissionRequest, warnings: list[
         StatusError: the first refusal of a binding that denies. All policies warn before.
     """
     denied: StatusError | None = None
-    for each in applied(server, POLICIES, request):
-        actions = ("Deny",) if each.binding is None else each.binding["spec"]["validationActions"]
-        for refusal in _refusals(server, each, request):
+    for policy in applied(server, POLICIES, request):
+        actions = (
+            ("Deny",) if policy.binding is None else policy.binding["spec"]["validationActions"]
+        )
+        for refusal in _refusals(server, policy, request):
             if "Warn" in actions:
-                warnings.append(f"Validation failed for {_named(each)}: {refusal.message}")
+                warnings.append(f"Validation failed for {_named(policy)}: {refusal.message}")
             if "Deny" in actions and denied is None:
-                denied = _status(each, request, refusal)
+                denied = _status(policy, request, refusal)
     if denied is not None:
         raise denied
 
 
-def _named(each: Applied) -> str:
-    policy = f"ValidatingAdmissionPolicy '{name_of(each.policy)}'"
-    return policy if each.binding is None else f"{policy} with binding '{name_of(each.binding)}'"
+def _named(applied_policy: Applied) -> str:
+    policy = f"ValidatingAdmissionPolicy '{name_of(applied_policy.policy)}'"
+    return (
+        policy
+        if applied_policy.binding is None
+        else f"{policy} with binding '{name_of(applied_policy.binding)}'"
+    )
 
 
-def _status(each: Applied, request: AdmissionRequest, refusal: _Refusal) -> StatusError:
+def _status(policy: Applied, request: AdmissionRequest, refusal: _Refusal) -> StatusError:
     subject = request.subject
-    text = f"{_named(each)} denied request: {refusal.message}"
+    text = f"{_named(policy)} denied request: {refusal.message}"
     message = f'{subject.resource} "{subject.name}" is forbidden: {text}'
     details = subject.details(causes=[{"message": text}])
     return StatusError(_CODES[refusal.reason], refusal.reason, message, details)
 
 
 def _refusals(
-    server: AdmissionServer, each: Applied, request: AdmissionRequest
+    server: AdmissionServer, policy: Applied, request: AdmissionRequest
 ) -> Iterator[_Refusal]:
     """What a policy refuses. A failure counts as a refusal, unless the policy ignores it."""
-    if each.problem:
-        yield from () if each.ignores_failures else (_Refusal(each.problem),)
+    if policy.problem:
+        yield from () if policy.ignores_failures else (_Refusal(policy.problem),)
         return
-    shown = in_version(server, request, each.version)
-    names = names_of(server, shown, each.params, each.spec.get("variables") or ())
+    shown = in_version(server, request, policy.version)
+    names = names_of(server, shown, policy.params, policy.spec.get("variables") or ())
     try:
-        if not conditions_hold(names, each.spec.get("matchConditions") or ()):
+        if not conditions_hold(names, policy.spec.get("matchConditions") or ()):
             return
     except Failed as error:
-        yield from () if each.ignores_failures else (_Refusal(str(error)),)
+        yield from () if policy.ignores_failures else (_Refusal(str(error)),)
         return
-    for validation in each.spec.get("validations") or ():
+    for validation in policy.spec.get("validations") or ():
         try:
             holds = names.value(validation["expression"])
         except Failed as error:
-            if not each.ignores_failures:
+            if not policy.ignores_failures:
                 yield _Refusal(str(error))
             continue
         if holds is not True:

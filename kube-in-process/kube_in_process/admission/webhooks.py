@@ -11,7 +11,7 @@ from typing import Any
 
 from kube_in_process.admission.expressions import Failed, conditions_hold, names_of
 from kube_in_process.admission.matching import matched_version
-from kube_in_process.admission.mutating import Unapplied, as_read, patched
+from kube_in_process.admission.mutating import as_read, patched
 from kube_in_process.admission.params import name_of
 from kube_in_process.admission.request import (
     CREATE,
@@ -24,6 +24,7 @@ from kube_in_process.admission.request import (
 from kube_in_process.errors import StatusError, forbidden
 from kube_in_process.kinds.metadata import new_uid
 from kube_in_process.objects import Object
+from kube_in_process.patch.json_patch import PatchError
 from kube_in_process.webhook_calls import CallsWanted, Replies, WebhookCall, WebhookReply
 
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -47,7 +48,7 @@ class Hook:
     def reviewed_as(self) -> str:
         """The version of the AdmissionReview."""
         given: list[str] = self.spec["admissionReviewVersions"]
-        return next(each for each in given if each in _VERSIONS)
+        return next(version for version in given if version in _VERSIONS)
 
     def failed(self, why: str) -> StatusError | None:
         """The refusal of a request whose webhook failed; None if that is ignored."""
@@ -134,7 +135,7 @@ def mutate(
     shown = in_version(server, request, hook.version)
     try:
         changed = patched(shown.obj or {}, operations)
-    except Unapplied as error:
+    except PatchError as error:
         raise internal_error(str(error)) from None
     changed_request = shown.with_object(as_read(server, shown, changed))
     return in_version(server, changed_request, request.version)
@@ -175,10 +176,10 @@ def _key(hook: Hook, asked: Object) -> str:
     content = dict(asked)
     if asked["operation"] == CREATE and content["object"]:
         meta = content["object"].get("metadata") or {}
-        made = (*_NEW_EACH_TIME, "name") if meta.get("generateName") else _NEW_EACH_TIME
-        kept = {key: value for key, value in meta.items() if key not in made}
+        changing = (*_NEW_EACH_TIME, "name") if meta.get("generateName") else _NEW_EACH_TIME
+        kept = {key: value for key, value in meta.items() if key not in changing}
         content["object"] = {**content["object"], "metadata": kept}
-        if "name" in made:
+        if "name" in changing:
             content.pop("name", None)
     else:
         content["object"] = _unmanaged(content["object"])
@@ -240,7 +241,7 @@ def _read(hook: Hook, reply: WebhookReply | None, *, patches: bool) -> Object:
 
 def _allowed(hook: Hook, response: Object, warnings: list[str]) -> None:
     """Warn as the response says. Raises StatusError if it refuses the request."""
-    warnings.extend(str(each) for each in response.get("warnings") or ())
+    warnings.extend(str(warning) for warning in response.get("warnings") or ())
     if response.get("allowed") is True:
         return
     status = response.get("status") or {}

@@ -40,7 +40,7 @@ class RoleStrategy(RuledStrategy):
             one
             for rule in obj.get("rules") or ()
             for one in _single(rule)
-            if not any(_holds(each, one) for each in held)
+            if not any(_holds(rule_held, one) for rule_held in held)
         ]
         if missing:
             groups = " ".join(f'"{group}"' for group in actor.groups)

@@ -113,12 +113,12 @@ class _PolicyNow:
 
     def missing(self, actor: Actor, namespace: str) -> dict[tuple[str, str], None]:
         """The kind and name of each role that a binding of ``actor`` names in vain."""
-        found: dict[tuple[str, str], None] = {}
+        roles: dict[tuple[str, str], None] = {}
         for binding, _, scope in self._bound(actor, namespace):
             role = binding["roleRef"]
             if self._role(role, scope) is None:
-                found[role["kind"], role["name"]] = None
-        return found
+                roles[role["kind"], role["name"]] = None
+        return roles
 
     def _bound(self, actor: Actor, namespace: str) -> Iterator[tuple[Object, Object, str]]:
         """Each binding of ``actor``, its first subject that is the actor, and its namespace."""

@@ -57,8 +57,8 @@ class Reviews:
         spec = body.get("spec") or {}
         if not spec.get("user") and not spec.get("groups"):
             text = "at least one of user or group must be specified"
-            found = [invalid_value("spec.user", spec.get("user", ""), text)]
-            raise invalid(Subject(_AUTHORIZATION, ""), [*_attributes_error(spec), *found])
+            field_errors = [invalid_value("spec.user", spec.get("user", ""), text)]
+            raise invalid(Subject(_AUTHORIZATION, ""), [*_attributes_error(spec), *field_errors])
         actor = Actor(spec.get("user", ""), tuple(spec.get("groups") or ()))
         return self._answered(write, body, actor)
 

@@ -39,7 +39,7 @@ def untolerated(
 
 
 def tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    return any(tolerates(each, taint) for each in tolerations)
+    return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
@@ -56,9 +56,9 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 def selects(pod: Object, node: Object) -> bool:
     """Whether the node matches ``spec.nodeSelector`` and the required node affinity."""
-    found = labels(node)
+    present = labels(node)
     wanted = pod["spec"].get("nodeSelector") or {}
-    if any(found.get(key) != value for key, value in wanted.items()):
+    if any(present.get(key) != value for key, value in wanted.items()):
         return False
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     return node_matches(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), node)
@@ -69,7 +69,7 @@ def node_matches(selector: Mapping[str, Any] | None, node: Object) -> bool:
     if selector is None:
         return True
     fields = {"metadata.name": name(node)}
-    return any(_term(each, labels(node), fields) for each in selector["nodeSelectorTerms"])
+    return any(_term(term, labels(node), fields) for term in selector["nodeSelectorTerms"])
 
 
 def term_matches(term: Mapping[str, Any], node: Object) -> bool:
@@ -77,19 +77,19 @@ def term_matches(term: Mapping[str, Any], node: Object) -> bool:
     return _term(term, labels(node), {"metadata.name": name(node)})
 
 
-def _term(term: Mapping[str, Any], found: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+def _term(term: Mapping[str, Any], present: Mapping[str, str], fields: Mapping[str, str]) -> bool:
     expressions = term.get("matchExpressions") or ()
     by_field = term.get("matchFields") or ()
     if not expressions and not by_field:
         return False
-    return all(meets(each, found) for each in expressions) and all(
-        meets(each, fields) for each in by_field
+    return all(meets(expression, present) for expression in expressions) and all(
+        meets(expression, fields) for expression in by_field
     )
 
 
 def summary(reasons: Iterable[str]) -> str:
     """The reasons with their counts, in the scheduler's order: '2 node(s) were unschedulable'."""
     counts: dict[str, int] = {}
-    for each in reasons:
-        counts[each] = counts.get(each, 0) + 1
+    for text in reasons:
+        counts[text] = counts.get(text, 0) + 1
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))

@@ -15,18 +15,18 @@ HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def name(obj: Object) -> str:
-    found: str = obj["metadata"]["name"]
-    return found
+    value: str = obj["metadata"]["name"]
+    return value
 
 
 def namespace(obj: Object) -> str:
-    found: str = obj["metadata"].get("namespace", "")
-    return found
+    value: str = obj["metadata"].get("namespace", "")
+    return value
 
 
 def uid(obj: Object) -> str:
-    found: str = obj["metadata"]["uid"]
-    return found
+    value: str = obj["metadata"]["uid"]
+    return value
 
 
 def key_of(obj: Object) -> tuple[str, str]:
@@ -83,14 +83,14 @@ def with_owner(obj: Object, owner: Object) -> Object:
 
 def without_owner(obj: Object, owner_uid: str) -> Object:
     """The patch that removes an owner from an object."""
-    kept = [each for each in owners(obj) if each["uid"] != owner_uid]
+    kept = [owner for owner in owners(obj) if owner["uid"] != owner_uid]
     return {"metadata": {"uid": uid(obj), "ownerReferences": kept or None}}
 
 
 def with_metadata(obj: Object, **parts: Any) -> Object:
     """A copy with changed metadata; a part that is None is removed."""
     metadata = {**obj["metadata"], **parts}
-    return {**obj, "metadata": {key: each for key, each in metadata.items() if each is not None}}
+    return {**obj, "metadata": {key: part for key, part in metadata.items() if part is not None}}
 
 
 def made_condition(kind: str, status: str, reason: str, message: str, now: str) -> Object:
@@ -101,16 +101,16 @@ def made_condition(kind: str, status: str, reason: str, message: str, now: str) 
 
 def condition(obj: Object, kind: str) -> Object | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    for each in conditions:
-        if each["type"] == kind:
-            found: Object = each
-            return found
+    for entry in conditions:
+        if entry["type"] == kind:
+            met: Object = entry
+            return met
     return None
 
 
 def is_true(obj: Object, kind: str) -> bool:
-    found = condition(obj, kind)
-    return found is not None and found["status"] == "True"
+    entry = condition(obj, kind)
+    return entry is not None and entry["status"] == "True"
 
 
 def same_but_status(old: Object | None, new: Object | None) -> bool:
@@ -119,24 +119,24 @@ def same_but_status(old: Object | None, new: Object | None) -> bool:
         return False
     ignored = ("resourceVersion", "managedFields")
     before, after = (
-        {key: value for key, value in each["metadata"].items() if key not in ignored}
-        for each in (old, new)
+        {key: value for key, value in side["metadata"].items() if key not in ignored}
+        for side in (old, new)
     )
     return before == after
 
 
-def matches(selector: Mapping[str, Any] | None, found: Mapping[str, str]) -> bool:
+def matches(selector: Mapping[str, Any] | None, present: Mapping[str, str]) -> bool:
     """Whether a metav1.LabelSelector matches; None matches nothing, an empty one everything."""
     if selector is None:
         return False
-    if not (selector.get("matchLabels") or {}).items() <= found.items():
+    if not (selector.get("matchLabels") or {}).items() <= present.items():
         return False
-    return all(meets(each, found) for each in selector.get("matchExpressions") or ())
+    return all(meets(expression, present) for expression in selector.get("matchExpressions") or ())
 
 
-def meets(requirement: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def meets(requirement: Mapping[str, Any], present: Mapping[str, str]) -> bool:
     """Whether labels meet one requirement of a label or node selector."""
-    value = found.get(requirement["key"])
+    value = present.get(requirement["key"])
     values: list[str] = requirement.get("values") or []
     match requirement["operator"]:
         case "In":
@@ -159,7 +159,7 @@ def short_hash(value: Any) -> str:
     state = 0x811C9DC5
     for byte in json.dumps(value, sort_keys=True, separators=(",", ":")).encode():
         state = ((state ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return "".join(HASH_ALPHABET[ord(each) % len(HASH_ALPHABET)] for each in str(state))
+    return "".join(HASH_ALPHABET[ord(digit) % len(HASH_ALPHABET)] for digit in str(state))
 
 
 def seconds_between(then: str, now: str) -> float:
@@ -170,7 +170,7 @@ def seconds_between(then: str, now: str) -> float:
 def refused_at_the_end(error: StatusError) -> bool:
     """Whether a create was refused because the namespace is being deleted."""
     causes = (error.details or {}).get("causes") or ()
-    return any(each.get("reason") == "NamespaceTerminating" for each in causes)
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:
@@ -184,4 +184,4 @@ def scaled(value: int | str | None, total: int, *, up: bool) -> int:
 
 
 def without(items: Iterable[str], unwanted: str) -> list[str]:
-    return [each for each in items if each != unwanted]
+    return [item for item in items if item != unwanted]

@@ -21,13 +21,13 @@ def make(api: ApiFor) -> None:
     labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
     subsets = [{"addresses": [{"ip": _ADDRESS}], "ports": [_PORT]}]
     api.create("endpoints", {"metadata": {**place, "labels": labels}, "subsets": subsets})
-    found = {
+    endpoint_slice = {
         "metadata": {**place, "labels": {"kubernetes.io/service-name": NAME}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [_ADDRESS], "conditions": {"ready": True}}],
         "ports": [_PORT],
     }
-    api.create("endpointslices", found)
+    api.create("endpointslices", endpoint_slice)
 
 
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}

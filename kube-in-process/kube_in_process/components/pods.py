@@ -15,8 +15,8 @@ GROUPS_API = "scheduling.k8s.io"
 
 
 def phase(pod: Object) -> str:
-    found: str = (pod.get("status") or {}).get("phase", "")
-    return found
+    value: str = (pod.get("status") or {}).get("phase", "")
+    return value
 
 
 def ended(pod: Object) -> bool:
@@ -24,8 +24,8 @@ def ended(pod: Object) -> bool:
 
 
 def node_name(pod: Object) -> str:
-    found: str = pod["spec"].get("nodeName", "")
-    return found
+    value: str = pod["spec"].get("nodeName", "")
+    return value
 
 
 def on_node(pod: Object) -> tuple[str, ...]:
@@ -48,14 +48,14 @@ def ready(pod: Object) -> bool:
 
 
 def ready_since(pod: Object) -> str:
-    found = condition(pod, "Ready")
-    return "" if found is None else found.get("lastTransitionTime", "")
+    readiness = condition(pod, "Ready")
+    return "" if readiness is None else readiness.get("lastTransitionTime", "")
 
 
 def group_name(pod: Object) -> str:
     """The name of the pod's PodGroup, or ''."""
-    found: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
-    return found
+    value: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
+    return value
 
 
 def group_key(pod: Object) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class PodClaim:
 def generated_names(obj: Object) -> dict[str, str]:
     """Claim names by entry, from ``status.resourceClaimStatuses`` of a pod or a PodGroup."""
     statuses = (obj.get("status") or {}).get("resourceClaimStatuses") or ()
-    return {each["name"]: each.get("resourceClaimName") or "" for each in statuses}
+    return {status["name"]: status.get("resourceClaimName") or "" for status in statuses}
 
 
 def pod_claims(pod: Object, group: Object | None = None) -> Iterator[PodClaim]:
@@ -106,11 +106,11 @@ def _shared(group: Object | None) -> dict[tuple[str, str, str], str]:
     entries = group["spec"].get("resourceClaims") or ()
     return {
         (
-            each["name"],
-            each.get("resourceClaimName") or "",
-            each.get("resourceClaimTemplateName") or "",
+            entry["name"],
+            entry.get("resourceClaimName") or "",
+            entry.get("resourceClaimTemplateName") or "",
         ): name(group)
-        for each in entries
+        for entry in entries
     }
 
 
@@ -125,12 +125,12 @@ def group_reference(group: Object) -> Object:
 def claims_used(pod: Object) -> tuple[str, ...]:
     """Index values: ``namespace/claim`` of every claim whose name is known."""
     space = pod["metadata"].get("namespace", "")
-    return tuple(f"{space}/{each.claim}" for each in pod_claims(pod) if each.claim)
+    return tuple(f"{space}/{pod_claim.claim}" for pod_claim in pod_claims(pod) if pod_claim.claim)
 
 
 def allocation_of(claim: Object) -> Object | None:
-    found: Object | None = (claim.get("status") or {}).get("allocation")
-    return found
+    allocation: Object | None = (claim.get("status") or {}).get("allocation")
+    return allocation
 
 
 def reserved_for(claim: Object) -> list[Object]:

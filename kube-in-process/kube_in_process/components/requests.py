@@ -27,14 +27,16 @@ def pod_requests(pod: Object, unstated: Amounts | None = None) -> dict[str, int]
 def is_sized(pod: Object) -> bool:
     """Whether a kubelet has reported the actual requests of a container."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any(each.get("resources") is not None for each in statuses)
+    return any(status.get("resources") is not None for status in statuses)
 
 
 def host_ports(pod: Object) -> Iterator[tuple[str, str, int]]:
     """The ports of the node that the pod uses: address, protocol and number."""
     spec = pod["spec"]
     beside = [
-        each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     ]
     for container in (*(spec.get("containers") or ()), *beside):
         for port in container.get("ports") or ():
@@ -51,10 +53,10 @@ def clashes(wanted: tuple[str, str, int], used: tuple[str, str, int]) -> bool:
 
 
 def _container(pod: Object, container: Object, unstated: Amounts | None) -> dict[str, int]:
-    found = _agreed(pod, container)
+    most = _agreed(pod, container)
     for name, value in (unstated or {}).items():
-        found.setdefault(name, value)
-    return found
+        most.setdefault(name, value)
+    return most
 
 
 def _agreed(pod: Object, container: Object) -> dict[str, int]:
@@ -80,7 +82,7 @@ def _status(pod: Object, container: str) -> Object | None:
         *(status.get("containerStatuses") or ()),
         *(status.get("initContainerStatuses") or ()),
     )
-    return next((each for each in every if each["name"] == container), None)
+    return next((entry for entry in every if entry["name"] == container), None)
 
 
 def _infeasible(pod: Object) -> bool:

@@ -43,8 +43,8 @@ class Asked:
 
 
 def priority(pod: Object) -> int:
-    found: int = pod["spec"].get("priority") or 0
-    return found
+    value: int = pod["spec"].get("priority") or 0
+    return value
 
 
 @dataclass(slots=True)
@@ -85,8 +85,8 @@ class Room:
         )
 
     def ports(self) -> Iterator[Port]:
-        for each in self.pods.values():
-            yield from each.ports
+        for asked in self.pods.values():
+            yield from asked.ports
 
 
 def _sum(total: dict[str, int], amounts: Amounts, sign: int) -> None:

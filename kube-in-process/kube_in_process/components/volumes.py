@@ -36,8 +36,11 @@ def class_of(obj: Object) -> str:
 
 def is_delayed(claim: Object, classes: Mapping[str, Object]) -> bool:
     """Whether the claim waits for a pod before it is bound."""
-    found = classes.get(class_of(claim))
-    return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+    storage_class = classes.get(class_of(claim))
+    return (
+        storage_class is not None
+        and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+    )
 
 
 def is_bound(claim: Object) -> bool:
@@ -93,7 +96,7 @@ def best_volume(
                 return volume
         elif not only_named and _is_free(volume) and _suits(volume, claim, node):
             free.append(volume)
-    return min(free, key=lambda each: number(each["spec"]["capacity"]["storage"]), default=None)
+    return min(free, key=lambda volume: number(volume["spec"]["capacity"]["storage"]), default=None)
 
 
 def _is_free(volume: Object) -> bool:

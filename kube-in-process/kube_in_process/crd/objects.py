@@ -89,21 +89,21 @@ class CustomStrategy(Strategy):
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         misnamed = self._misnamed(obj)
         if misnamed:
-            found = [*misnamed, *self.rules.check(obj, None)]
+            field_errors = [*misnamed, *self.rules.check(obj, None)]
         else:
-            found = self._all(obj, None, validate(self.raw, obj))
-        return _with_types(found, obj, context.features)
+            field_errors = self._all(obj, None, validate(self.raw, obj))
+        return _with_types(field_errors, obj, context.features)
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         """Errors that the old object had, too, are ignored (ratcheting)."""
         if misnamed := self._misnamed(new):
             return _with_types([*misnamed, *self.rules.check(new, old)], new, context.features)
         if context.subresource == "status":
-            found, before = self._status(new), self._status(old)
+            field_errors, before = self._status(new), self._status(old)
         else:
-            found, before = validate(self.raw, new), validate(self.raw, old)
-        found = self._all(new, old, [error for error in found if error not in before])
-        return _with_types(found, new, context.features)
+            field_errors, before = validate(self.raw, new), validate(self.raw, old)
+        field_errors = self._all(new, old, [error for error in field_errors if error not in before])
+        return _with_types(field_errors, new, context.features)
 
     def _status(self, obj: Object) -> list[FieldError]:
         """Errors of the status alone, for writes through /status."""
@@ -113,18 +113,20 @@ class CustomStrategy(Strategy):
             for error in validate(raw, obj.get("status"))
         ]
 
-    def _all(self, obj: Object, old: Object | None, found: list[FieldError]) -> list[FieldError]:
-        found = [*found, *self._scale_errors(obj)]
+    def _all(
+        self, obj: Object, old: Object | None, field_errors: list[FieldError]
+    ) -> list[FieldError]:
+        field_errors = [*field_errors, *self._scale_errors(obj)]
         unnamed = not obj["metadata"].get("name")
-        if unnamed or any(error.reason in _BLOCKING for error in found):
-            return [*found, _NOT_CHECKED] if self.rules.any else found
-        return [*found, *self.rules.check(obj, old)]
+        if unnamed or any(error.reason in _BLOCKING for error in field_errors):
+            return [*field_errors, _NOT_CHECKED] if self.rules.any else field_errors
+        return [*field_errors, *self.rules.check(obj, old)]
 
     def _scale_errors(self, obj: Object) -> list[FieldError]:
         if self.scale is None:
             return []
-        found = (_replicas_error(path, obj) for path in (self.scale.spec, self.scale.status))
-        return [error for error in found if error is not None]
+        checked = (_replicas_error(path, obj) for path in (self.scale.spec, self.scale.status))
+        return [error for error in checked if error is not None]
 
     def selectable_names(self) -> tuple[str, ...]:
         return self._fields
@@ -136,10 +138,12 @@ class CustomStrategy(Strategy):
 _PLAIN = re.compile(r'Invalid value: (?=[^"\[{\d-])(?!null|true|false)')
 
 
-def _with_types(found: list[FieldError], obj: Object, features: Features) -> list[FieldError]:
+def _with_types(
+    field_errors: list[FieldError], obj: Object, features: Features
+) -> list[FieldError]:
     """Add the value's type to messages of rules; from 1.35 on the value, if it is a scalar."""
     typed = []
-    for error in found:
+    for error in field_errors:
         value = _at(obj, error.path)
         shown = f'"{type_name(value)}"'
         if features.version >= (1, 35):

@@ -11,10 +11,9 @@ from typing import Any
 from kube_in_process import errors
 from kube_in_process.crd.rule_types import REQUEST, most_items, rule_type, smallest
 from kube_in_process.errors import FieldError
-from kube_in_process.text.cel import compiled
+from kube_in_process.text.cel_checker import examined
 from kube_in_process.text.cel_cost import cost
-from kube_in_process.text.cel_tree import NotUnderstood, tree_of
-from kube_in_process.text.cel_types import DYN, CelType, Checker
+from kube_in_process.text.cel_type import DYN, CelType
 
 Raw = Mapping[str, Any]
 
@@ -45,14 +44,16 @@ class _Costs:
 def rule_errors(raw: Raw, path: str) -> list[FieldError]:
     """The errors of all rules of a schema. Those of inner rules come first."""
     costs = _Costs()
-    found = list(_below(raw, path, costs, 1, root=True))
+    field_errors = list(_below(raw, path, costs, 1, root=True))
     if costs.whole > _WHOLE_BUDGET:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3"
-        most = sorted(costs.paths, key=lambda each: -each[0])[:4]
-        found += [errors.forbidden_field(where, f"{text} schema") for _, where in most]
+        most = sorted(costs.paths, key=lambda pair: -pair[0])[:4]
+        field_errors += [errors.forbidden_field(where, f"{text} schema") for _, where in most]
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        found.append(errors.forbidden_field(path, _exceeds(what, costs.whole / _WHOLE_BUDGET)))
-    return found
+        field_errors.append(
+            errors.forbidden_field(path, _exceeds(what, costs.whole / _WHOLE_BUDGET))
+        )
+    return field_errors
 
 
 def _exceeds(what: str, factor: float) -> str:
@@ -96,14 +97,14 @@ def _texts(rule: Raw, raw: Raw, path: str) -> Iterator[FieldError]:
 def _leads_somewhere(path: str, raw: Raw) -> bool:
     at, below = 0, raw
     while at < len(path):
-        found = _STEP.match(path, at)
-        if found is None:
+        match = _STEP.match(path, at)
+        if match is None:
             return False
-        name = next(each for each in found.groups() if each is not None)
+        name = next(group for group in match.groups() if group is not None)
         properties, additional = below.get("properties") or {}, below.get("additionalProperties")
         if name not in properties and not isinstance(additional, dict):
             return False
-        below, at = properties.get(name) or additional or {}, found.end()
+        below, at = properties.get(name) or additional or {}, match.end()
     return True
 
 
@@ -137,19 +138,11 @@ def _rule(rule: Raw, path: str, seen: CelType, spending: _Spending) -> Iterator[
 
 
 def _examined(source: str, seen: CelType, optional: bool) -> tuple[str, CelType, int]:
-    """The error text of an expression, its type, and its cost. What is not known passes."""
-    try:
-        compiled(source)
-    except ValueError as error:
-        return str(error), DYN, 0
-    try:
-        tree = tree_of(source)
-    except NotUnderstood:
-        return "", DYN, 0
-    checker = Checker(source)
-    kind = checker.check(tree, {"self": seen, "oldSelf": DYN if optional else seen})
-    text = checker.error_text()
-    return text, kind, 0 if text else cost(tree, checker.types)
+    """The error text of an expression, its type, and its cost."""
+    names = {"self": seen, "oldSelf": DYN if optional else seen}
+    rule = examined(source, names)
+    spent = 0 if rule.problem or rule.tree is None else cost(rule.tree, rule.types)
+    return rule.problem, rule.kind, spent
 
 
 def _invalid(path: str, rule: Raw, text: str) -> FieldError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kube_in_process.crd.rules import escaped
-from kube_in_process.text.cel_types import BOOL, DOUBLE, INT, STRING, CelType
+from kube_in_process.text.cel_type import BOOL, DOUBLE, INT, STRING, CelType
 
 Raw = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ def _object(raw: Raw, root: bool) -> CelType | None:
         return CelType("map", (STRING, values), most=most_items(raw)) if values else None
     properties = {**(raw.get("properties") or {}), **(_ROOT if root else {})}
     types = {escaped(name): rule_type(below) for name, below in properties.items()}
-    return CelType("object", fields={name: each for name, each in types.items() if each})
+    return CelType("object", fields={name: kind for name, kind in types.items() if kind})
 
 
 def _string(raw: Raw) -> CelType:
@@ -57,7 +57,7 @@ def _string(raw: Raw) -> CelType:
     if raw.get("maxLength") is not None:
         most = raw["maxLength"] * (1 if form == "byte" else 4)
     else:
-        most = max((len(str(each)) for each in raw.get("enum") or ()), default=REQUEST - 2)
+        most = max((len(str(choice)) for choice in raw.get("enum") or ()), default=REQUEST - 2)
     return CelType("bytes" if form == "byte" else "string", most=most)
 
 
@@ -76,8 +76,8 @@ def _limit(raw: Raw, key: str, fitting: int) -> int:
 
 def _inner(raw: Raw, key: str) -> Raw:
     """The schema below a key; empty for a boolean."""
-    found = raw.get(key)
-    return found if isinstance(found, dict) else {}
+    below = raw.get(key)
+    return below if isinstance(below, dict) else {}
 
 
 def smallest(raw: Raw) -> int:

@@ -94,7 +94,7 @@ def _validate(raw: Raw, value: Json, path: str) -> Iterator[FieldError]:
         yield _wrong_type(raw, value, path)
         return
     if "enum" in raw and value not in raw["enum"]:
-        yield not_supported(path, value, [each for each in raw["enum"] if each is not None])
+        yield not_supported(path, value, [choice for choice in raw["enum"] if choice is not None])
     if isinstance(value, str):
         yield from islice(_string(raw, value, path), 1)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -121,8 +121,8 @@ def _has_type(raw: Raw, value: Json) -> bool:
 
 def _wrong_type(raw: Raw, value: Json, path: str) -> FieldError:
     wanted = "integer,string" if raw.get("x-kubernetes-int-or-string") else raw.get("type", "")
-    found = f'"{type_name(value)}"'
-    text = f"Invalid value: {found}: {path} in body must be of type {wanted}: {found}"
+    given = f'"{type_name(value)}"'
+    text = f"Invalid value: {given}: {path} in body must be of type {wanted}: {given}"
     return FieldError("FieldValueTypeInvalid", path, text)
 
 

@@ -58,8 +58,8 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
 
 
 def _schema(version: Object) -> Raw | None:
-    found: Raw | None = (version.get("schema") or {}).get("openAPIV3Schema")
-    return found
+    schema: Raw | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    return schema
 
 
 def _shown(versions: list[Object]) -> str:

@@ -37,32 +37,32 @@ class Reply:
 
 def taken_up(habits: Iterable[Habit], new: Habit) -> tuple[Habit, ...]:
     """The habits with one more; it replaces one of its name on the same node."""
-    kept = (each for each in habits if (each.name, each.node) != (new.name, new.node))
+    kept = (habit for habit in habits if (habit.name, habit.node) != (new.name, new.node))
     return (*kept, new)
 
 
 def dropped(habits: Iterable[Habit], names: Collection[str], node: str) -> tuple[Habit, ...]:
     """The habits without those of some names, on one node or anywhere; no names means all."""
     return tuple(
-        each
-        for each in habits
-        if (names and each.name not in names) or (node and node != each.node)
+        habit
+        for habit in habits
+        if (names and habit.name not in names) or (node and node != habit.node)
     )
 
 
 def on_node(habits: Iterable[Habit], node: str) -> Habits:
     """The habits that a driver has on a node."""
-    return [each for each in habits if each.node in ("", node)]
+    return [habit for habit in habits if habit.node in ("", node)]
 
 
 def is_there(habits: Habits) -> bool:
     """Whether kubelets have the driver registered."""
-    return all(each.is_there() for each in habits)
+    return all(habit.is_there() for habit in habits)
 
 
 def seconds(habits: Habits, verb: str) -> float:
     """How long a call takes."""
-    return sum(each.seconds(verb) for each in habits)
+    return sum(habit.seconds(verb) for habit in habits)
 
 
 def prepared(habits: Habits, situation: Situation, lacks: str = "") -> Reply:
@@ -77,8 +77,8 @@ def prepared(habits: Habits, situation: Situation, lacks: str = "") -> Reply:
     if not error:
         done = Checkpointed(situation.claim, Stage.COMPLETED, situation.now, situation.boot)
         return Reply("", done)
-    left = [each.leaves(situation, error) for each in habits]
-    changed = [each for each in left if each != situation.known]
+    left = [habit.leaves(situation, error) for habit in habits]
+    changed = [entry for entry in left if entry != situation.known]
     return Reply(error, changed[0] if changed else situation.known)
 
 
@@ -87,14 +87,14 @@ def unprepared(habits: Habits, situation: Situation) -> Reply:
     error = _refusal(habits, UNPREPARE, situation)
     if error:
         return Reply(error, situation.known)
-    kept = [each.remembers(situation) for each in habits]
-    return Reply("", next((each for each in kept if each is not None), None))
+    kept = [habit.remembers(situation) for habit in habits]
+    return Reply("", next((entry for entry in kept if entry is not None), None))
 
 
 def container_refusal(habits: Habits, claim: Object, pod: str, pods: Collection[str]) -> str:
     """Why no container of a pod may be created that uses a prepared claim, or ''."""
-    found = (each.refuses_container(claim, pod, pods) for each in habits)
-    return next(filter(None, found), "")
+    refusals = (habit.refuses_container(claim, pod, pods) for habit in habits)
+    return next(filter(None, refusals), "")
 
 
 def rebooted(habits: Habits, checkpoint: Checkpoint) -> dict[str, Checkpointed]:
@@ -102,7 +102,7 @@ def rebooted(habits: Habits, checkpoint: Checkpoint) -> dict[str, Checkpointed]:
     return {
         uid: entry
         for uid, entry in checkpoint.items()
-        if any(each.survives_reboot(entry) for each in habits)
+        if any(habit.survives_reboot(entry) for habit in habits)
     }
 
 
@@ -117,25 +117,25 @@ def restarted(
     return {
         uid: entry
         for uid, entry in checkpoint.items()
-        if all(each.restores(claims.get(uid, {})) for each in habits)
+        if all(habit.restores(claims.get(uid, {})) for habit in habits)
     }
 
 
 def has(habits: Habits, devices: Sequence[Object]) -> list[Object]:
     """The devices of a node that the driver knows."""
-    found = list(devices)
-    for each in habits:
-        found = each.has(found)
-    return found
+    offered = list(devices)
+    for habit in habits:
+        offered = habit.has(offered)
+    return offered
 
 
 def shows(habits: Habits, devices: Sequence[Object], used: Collection[str]) -> list[Object]:
     """The devices that the driver publishes for a node. ``used``: the names of those in use."""
-    found = has(habits, devices)
-    for each in habits:
-        found = each.shows(found, used)
-    return found
+    offered = has(habits, devices)
+    for habit in habits:
+        offered = habit.shows(offered, used)
+    return offered
 
 
 def _refusal(habits: Habits, verb: str, situation: Situation) -> str:
-    return next(filter(None, (each.refuses(verb, situation) for each in habits)), "")
+    return next(filter(None, (habit.refuses(verb, situation) for habit in habits)), "")

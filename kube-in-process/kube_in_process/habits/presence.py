@@ -51,7 +51,7 @@ class RefusesASecondPod(Habit):
     needs_nri = True
 
     def refuses_container(self, claim: Object, pod: str, pods: Collection[str]) -> str:
-        first = next((each for each in pods if each != pod), "")
+        first = next((other for other in pods if other != pod), "")
         if not first:
             return ""
         uid = claim["metadata"]["uid"]

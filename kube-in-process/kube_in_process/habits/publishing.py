@@ -22,7 +22,7 @@ class FewerDevices(Habit):
     gone: tuple[str, ...] = ("dev-0",)
 
     def has(self, devices: Sequence[Object]) -> list[Object]:
-        return [each for each in devices if each["name"] not in self.gone]
+        return [device for device in devices if device["name"] not in self.gone]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class RenamesDevices(Habit):
     suffix: str = "-full"
 
     def has(self, devices: Sequence[Object]) -> list[Object]:
-        return [{**each, "name": f"{each['name']}{self.suffix}"} for each in devices]
+        return [{**device, "name": f"{device['name']}{self.suffix}"} for device in devices]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class HidesUsedDevices(Habit):
     publishes = True
 
     def shows(self, devices: Sequence[Object], used: Collection[str]) -> list[Object]:
-        return [each for each in devices if each["name"] not in used]
+        return [device for device in devices if device["name"] not in used]
 
 
 def _tainted(
@@ -97,6 +97,8 @@ def _tainted(
 ) -> list[Object]:
     taint = {"key": key, "value": value, "effect": effect}
     return [
-        {**each, "taints": [*(each.get("taints") or ()), taint]} if each["name"] in broken else each
-        for each in devices
+        {**device, "taints": [*(device.get("taints") or ()), taint]}
+        if device["name"] in broken
+        else device
+        for device in devices
     ]

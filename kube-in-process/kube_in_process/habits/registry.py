@@ -26,8 +26,8 @@ from kube_in_process.habits.publishing import (
 )
 
 HABITS: Mapping[str, type[Habit]] = {
-    each.name: each
-    for each in (
+    kind.name: kind
+    for kind in (
         WantsOnePod,
         ReadsTheFirstReference,
         RefusesASecondPod,
@@ -61,14 +61,14 @@ def habit(name: str, **fields: Any) -> Habit:
 
 def written(habits: Iterable[Habit]) -> list[dict[str, Any]]:
     """Habits as plain JSON."""
-    return [{"habit": each.name, **asdict(each)} for each in habits]
+    return [{"habit": habit.name, **asdict(habit)} for habit in habits]
 
 
 def read(plain: Iterable[Mapping[str, Any]]) -> tuple[Habit, ...]:
     """Habits from plain JSON, as ``written`` gives it."""
     return tuple(
-        habit(each["habit"], **{key: _value(x) for key, x in each.items() if key != "habit"})
-        for each in plain
+        habit(name["habit"], **{key: _value(x) for key, x in name.items() if key != "habit"})
+        for name in plain
     )
 
 

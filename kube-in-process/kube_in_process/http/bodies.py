@@ -172,10 +172,10 @@ class _Repeated(dict[str, Any]):
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> Object:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    marked = _Repeated(found)
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    marked = _Repeated(fields)
     names = [key for key, _ in pairs]
     marked.keys_twice = list(dict.fromkeys(n for n in names if names.count(n) > 1))
     return marked
@@ -215,6 +215,6 @@ def parse_patch(body: bytes | None, patch_type: str) -> Any:
     wanted, go_type = _PATCH_TYPES.get(patch_type, _OBJECT)
     if isinstance(value, wanted):
         return value
-    found = "object" if isinstance(value, dict) else _GO_TYPES.get(type(value), "value")
-    text = f"json: cannot unmarshal {found} into Go value of type {go_type}"
+    given = "object" if isinstance(value, dict) else _GO_TYPES.get(type(value), "value")
+    text = f"json: cannot unmarshal {given} into Go value of type {go_type}"
     raise bad_request(f"error decoding patch: {text}")

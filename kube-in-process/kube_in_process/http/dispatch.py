@@ -252,17 +252,17 @@ def _patch(api: Api, exchange: Exchange) -> Answer:
 
 def _patch_type(exchange: Exchange, kind: Kind) -> str:
     media = media_type(exchange.headers)
-    found = _PATCHES.get(media)
-    if found is None and not kind.custom:
+    patch_type = _PATCHES.get(media)
+    if patch_type is None and not kind.custom:
         message = "415: Unsupported Media Type"
         raise StatusError(415, "UnsupportedMediaType", message, {})
-    if found is None or (found == "strategic" and kind.custom):
+    if patch_type is None or (patch_type == "strategic" and kind.custom):
         message = (
             "the body of the request was in an unknown format - accepted media types include: "
             f"{_CUSTOM_PATCHES}"
         )
         raise StatusError(415, "UnsupportedMediaType", message)
-    return found
+    return patch_type
 
 
 def _delete(api: Api, exchange: Exchange) -> Answer:

@@ -88,10 +88,10 @@ def list_options(exchange: Exchange) -> ListOptions:
 
 def refuse_initial_events(exchange: Exchange) -> None:
     """The error for a list with sendInitialEvents (422), beside other errors."""
-    found = match_errors(list_options(exchange))
+    field_errors = match_errors(list_options(exchange))
     text = "sendInitialEvents is forbidden for list"
-    found.append(forbidden_field("sendInitialEvents", text))
-    raise invalid(Subject("meta.k8s.io", "ListOptions"), found)
+    field_errors.append(forbidden_field("sendInitialEvents", text))
+    raise invalid(Subject("meta.k8s.io", "ListOptions"), field_errors)
 
 
 def watch_options(exchange: Exchange) -> WatchOptions:
@@ -116,11 +116,14 @@ def write_options(exchange: Exchange, options_kind: str) -> WriteOptions:
     query = exchange.query
     validation = query.get("fieldValidation", "")
     dry_run = query.get("dryRun", "")
-    found = [*_patch_errors(exchange, options_kind), *_dry_run_errors([dry_run] if dry_run else [])]
+    field_errors = [
+        *_patch_errors(exchange, options_kind),
+        *_dry_run_errors([dry_run] if dry_run else []),
+    ]
     if validation not in _FIELD_VALIDATION:
-        found.append(not_supported("fieldValidation", validation, _FIELD_VALIDATION))
-    if found:
-        raise invalid(Subject("meta.k8s.io", options_kind), found)
+        field_errors.append(not_supported("fieldValidation", validation, _FIELD_VALIDATION))
+    if field_errors:
+        raise invalid(Subject("meta.k8s.io", options_kind), field_errors)
     return WriteOptions(
         dry_run=dry_run == "All",
         field_validation=validation or "Warn",
@@ -138,21 +141,21 @@ def _patch_errors(exchange: Exchange, options_kind: str) -> list[FieldError]:
     """An apply needs fieldManager; other patches may not set force."""
     query = exchange.query
     manager = query.get("fieldManager", "")
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if options_kind == "PatchOptions":
         applies = "apply-patch" in exchange.headers.get("content-type", "")
         if applies and not manager:
-            found.append(required("fieldManager", "is required for apply patch"))
+            field_errors.append(required("fieldManager", "is required for apply patch"))
         elif not applies and true(query.get("force")):
             text = "may not be specified for non-apply patch"
-            found.append(forbidden_field("force", text))
+            field_errors.append(forbidden_field("force", text))
     if len(manager.encode()) > _MANAGER_LIMIT:
-        found.append(too_long("fieldManager", _MANAGER_LIMIT))
+        field_errors.append(too_long("fieldManager", _MANAGER_LIMIT))
     if not manager.isprintable():
-        found.append(
+        field_errors.append(
             invalid_value("fieldManager", manager, "should only contain printable characters")
         )
-    return found
+    return field_errors
 
 
 def _dry_run_errors(values: Sequence[object]) -> list[FieldError]:
@@ -182,7 +185,7 @@ def delete_options(exchange: Exchange, body: Mapping[str, object]) -> DeleteOpti
         propagation=str(body.get("propagationPolicy") or query.get("propagationPolicy") or ""),
         grace_period_seconds=grace if isinstance(grace, int) else None,
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
-        dry_run=tuple(str(each) for each in dry_run),
+        dry_run=tuple(str(value) for value in dry_run),
         warnings=exchange.warnings,
         replies=exchange.replies,
     )

@@ -56,13 +56,13 @@ class Handler:
 
     async def send_as(self, actor: Actor, request: Request) -> HttpResponse:
         """Serve one request; ``actor`` is its user if the headers do not name one."""
-        found = route(request.path, dict(reversed(list(request.query))))
+        matched = route(request.path, dict(reversed(list(request.query))))
         try:
-            response = await self._serve(actor, request, found)
+            response = await self._serve(actor, request, matched)
         except StatusError as error:
             response = answers.refuse(self._worded(error, request))
-        if found is not None:
-            self.metrics.note(request.method, found, response.status)
+        if matched is not None:
+            self.metrics.note(request.method, matched, response.status)
         if _wants_pretty(request):
             response = await answers.pretty(response)
         audit_id = request.headers.get("audit-id") or _made_id(self.audit_ids.getrandbits(128))
@@ -72,15 +72,15 @@ class Handler:
     def transport(self, actor: Actor) -> TransportAs:
         return TransportAs(self, actor)
 
-    async def _serve(self, default: Actor, request: Request, found: Route | None) -> HttpResponse:
+    async def _serve(self, default: Actor, request: Request, matched: Route | None) -> HttpResponse:
         actor = _managed(self.guard.identify(request.headers, default), request.headers)
-        if found is None or found.version == "":
+        if matched is None or matched.version == "":
             return self._document(actor, request)
-        self.guard.check(_attributes(actor, found, request))
-        kind = self.api.kinds.lookup(found.group, found.version, found.plural)
+        self.guard.check(_attributes(actor, matched, request))
+        kind = self.api.kinds.lookup(matched.group, matched.version, matched.plural)
         if kind is None:
-            return self._unknown(found)
-        exchange = _exchange(request, found, kind, actor)
+            return self._unknown(matched)
+        exchange = _exchange(request, matched, kind, actor)
         try:
             return await self._with_faults(exchange)
         except StatusError as error:
@@ -119,9 +119,9 @@ class Handler:
             raise unknown_resource()
         return self._not_found()
 
-    def _unknown(self, found: Route) -> HttpResponse:
+    def _unknown(self, matched: Route) -> HttpResponse:
         """For an unknown group 'page not found'; for an unknown resource a Status."""
-        if found.group and found.group not in self.api.kinds.groups():
+        if matched.group and matched.group not in self.api.kinds.groups():
             return self._not_found()
         raise unknown_resource()
 
@@ -207,10 +207,10 @@ def _managed(actor: Actor, headers: Mapping[str, str]) -> Actor:
     return Actor(actor.user, actor.groups, agent or actor.manager, actor.uid, actor.extra)
 
 
-def _exchange(request: Request, found: Route, kind: Kind, actor: Actor) -> Exchange:
+def _exchange(request: Request, matched: Route, kind: Kind, actor: Actor) -> Exchange:
     return Exchange(
         method=request.method,
-        route=found,
+        route=matched,
         kind=kind,
         actor=actor,
         query=dict(reversed(list(request.query))),
@@ -220,16 +220,16 @@ def _exchange(request: Request, found: Route, kind: Kind, actor: Actor) -> Excha
     )
 
 
-def _attributes(actor: Actor, found: Route, request: Request) -> Attributes:
+def _attributes(actor: Actor, matched: Route, request: Request) -> Attributes:
     return Attributes(
         actor=actor,
-        verb=found.verb(request.method),
-        group=found.group,
-        version=found.version,
-        plural=found.plural,
-        subresource=found.subresource,
-        namespace=found.name if found.plural == "namespaces" else found.namespace,
-        name=found.name or _selected_name(request.query),
+        verb=matched.verb(request.method),
+        group=matched.group,
+        version=matched.version,
+        plural=matched.plural,
+        subresource=matched.subresource,
+        namespace=matched.name if matched.plural == "namespaces" else matched.namespace,
+        name=matched.name or _selected_name(request.query),
     )
 
 
@@ -243,14 +243,14 @@ def _selected_name(query: Query) -> str:
 
 
 def _point(exchange: Exchange) -> FaultPoint:
-    found = exchange.route
+    matched = exchange.route
     return FaultPoint(
-        verb=found.verb(exchange.method),
-        group=found.group,
-        plural=found.plural,
-        namespace=found.namespace,
-        name=found.name,
-        subresource=found.subresource,
+        verb=matched.verb(exchange.method),
+        group=matched.group,
+        plural=matched.plural,
+        namespace=matched.namespace,
+        name=matched.name,
+        subresource=matched.subresource,
         user=exchange.actor.user,
     )
 

@@ -135,11 +135,11 @@ async def _whole(answer: Response) -> web.Response:
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     """Names in lower case. Repeated headers are joined by a comma."""
-    found: dict[str, str] = {}
+    lower: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
-        found[key] = f"{found[key]}, {value}" if key in found else value
-    return found
+        lower[key] = f"{lower[key]}, {value}" if key in lower else value
+    return lower
 
 
 async def serve(

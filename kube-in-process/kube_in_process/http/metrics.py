@@ -29,16 +29,16 @@ class RequestMetrics:
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, ...]] = Counter()
 
-    def note(self, method: str, found: Route, code: int) -> None:
+    def note(self, method: str, route: Route, code: int) -> None:
         """Count one request that was answered with ``code``."""
-        verb = found.verb(method)
-        scope = "resource" if found.name else "namespace" if found.namespace else "cluster"
+        verb = route.verb(method)
+        scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
         self._requests[
             _METHODS.get(verb, verb.upper()),
-            found.group,
-            found.version,
-            found.plural,
-            found.subresource,
+            route.group,
+            route.version,
+            route.plural,
+            route.subresource,
             scope,
             str(code),
         ] += 1

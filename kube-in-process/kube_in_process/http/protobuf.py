@@ -87,36 +87,36 @@ def _field(text: str) -> tuple[int, Field]:
 
 def _message(name: str, data: bytes) -> dict[str, Json]:
     known = _table().get(name, {})
-    found: dict[str, Json] = {}
+    message: dict[str, Json] = {}
     for number, value in _fields(data):
         field = known.get(number)
         if field is not None:
-            _put(found, field, value)
+            _put(message, field, value)
         elif value not in _SAYS_NOTHING:
             raise ProtobufError(
                 f"field {number} of {name} is not understood in protobuf; send JSON"
             )
-    return found
+    return message
 
 
 _SAYS_NOTHING = (0, b"")
 """Go sends each field that is no pointer, so also those that are not set."""
 
 
-def _put(found: dict[str, Json], field: Field, value: Wire) -> None:
+def _put(message: dict[str, Json], field: Field, value: Wire) -> None:
     if field.form == "inline":
-        found |= _message(field.type, _raw(value))
+        message |= _message(field.type, _raw(value))
         return
     if field.form == "map":
         pair = dict(_fields(_raw(value)))
         key = _text(pair.get(1, b""))
-        found.setdefault(field.name, {})[key] = _value(field.type, pair.get(2, b""))
+        message.setdefault(field.name, {})[key] = _value(field.type, pair.get(2, b""))
         return
     decoded = _value(field.type, value)
     if field.form == "list":
-        found.setdefault(field.name, []).append(decoded)
+        message.setdefault(field.name, []).append(decoded)
     elif decoded is not None:
-        found[field.name] = decoded
+        message[field.name] = decoded
 
 
 def _value(kind: str, value: Wire) -> Json:
@@ -126,7 +126,7 @@ def _value(kind: str, value: Wire) -> Json:
     message = _message(kind, _raw(value))
     if kind in _METADATA:
         unset = {"generation": 0}
-        return {key: each for key, each in message.items() if each not in ("", unset.get(key, ""))}
+        return {key: part for key, part in message.items() if part not in ("", unset.get(key, ""))}
     return message.get("items", []) if kind.endswith(".ExtraValue") else message
 
 

@@ -34,8 +34,8 @@ class Decoder:
         schema = self._schemas.find(kind.group, version, kind.kind)
         if schema is None or kind.custom or kind.group == "apiextensions.k8s.io":
             return obj
-        made: Object = converted(schema, obj)
-        return made
+        struct: Object = converted(schema, obj)
+        return struct
 
     def as_written(self, kind: Kind, version: str, obj: Object) -> Object:
         """``obj`` with the fields of its structs in their order and the keys of its maps sorted, as
@@ -85,9 +85,9 @@ class Decoder:
         if kind.custom or kind.group == "apiextensions.k8s.io":
             return {}
         schema = self._schemas.find(kind.group, version, kind.kind)
-        made = {} if schema is None else empty(schema, nulls_of(self._schemas.version))
-        made.pop("metadata", None)
-        return made
+        fields = {} if schema is None else empty(schema, nulls_of(self._schemas.version))
+        fields.pop("metadata", None)
+        return fields
 
     def settle(self, kind: Kind, obj: Object) -> None:
         """Change an object to the form in which the storage returns it."""
@@ -142,8 +142,8 @@ def _type_problem(schema: Schema, value: Json, place: Place) -> str:
     The decoder continues after a wrong type, and reports the first one at the end.
     """
     try:
-        found = list(_problems(schema, value, place))
-        return found[0] if found else ""
+        problems = list(_problems(schema, value, place))
+        return problems[0] if problems else ""
     except _Unread as error:
         return str(error)
 
@@ -204,8 +204,8 @@ def _mismatch(schema: Schema, value: Json, place: Place) -> str:
     wanted = place.named or go_type(schema)
     if schema.type == "array" and place.named:
         wanted = f"[]{place.named}"
-    found = _json_name(schema, value)
-    return f"json: cannot unmarshal {found} into Go {place.field} of type {wanted}"
+    given = _json_name(schema, value)
+    return f"json: cannot unmarshal {given} into Go {place.field} of type {wanted}"
 
 
 def _json_name(schema: Schema, value: Json) -> str:

@@ -96,12 +96,12 @@ class Kinds:
         Raises:
             KeyError: no such kind is served.
         """
-        found = self._by_plural.get(("", plural))
-        if found is None:
-            found = next((k for k in self if plural in (k.plural, k.resource)), None)
-        if found is None:
+        kind = self._by_plural.get(("", plural))
+        if kind is None:
+            kind = next((k for k in self if plural in (k.plural, k.resource)), None)
+        if kind is None:
             raise KeyError(plural)
-        return found
+        return kind
 
     def groups(self) -> tuple[str, ...]:
         """The groups in the order in which they were added; the core group is ''."""

@@ -234,14 +234,14 @@ def validate_meta_update(
     the kind, and the metadata once more if the strategy ``revalidates``. So causes repeat.
     """
     change = _validate_change(new, old)
-    found = [*_name_base(new, names.path_segment), *_validate_rest(new), *change]
+    field_errors = [*_name_base(new, names.path_segment), *_validate_rest(new), *change]
     if strategy is None:
-        return found
+        return field_errors
     if strategy.validates_metadata:
-        found += [*change, *_standard(new, strategy)]
+        field_errors += [*change, *_standard(new, strategy)]
     if strategy.revalidates:
-        found += validate_again(new, strategy) if whole else _again(new, strategy)
-    return found
+        field_errors += validate_again(new, strategy) if whole else _again(new, strategy)
+    return field_errors
 
 
 def validate_again(metadata: Object, strategy: Strategy) -> list[FieldError]:

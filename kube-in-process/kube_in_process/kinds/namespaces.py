@@ -11,10 +11,10 @@ def admit_namespace(store: Store, kind: Kind, namespace: str, name: str) -> None
     """Refuse a create in a namespace that does not exist (404) or is terminating (403)."""
     if not kind.namespaced:
         return
-    found = store.get(Address("", "namespaces", "", namespace))
-    if found is None:
+    stored = store.get(Address("", "namespaces", "", namespace))
+    if stored is None:
         raise not_found(Subject("", "namespaces", namespace))
-    if found["metadata"].get("deletionTimestamp"):
+    if stored["metadata"].get("deletionTimestamp"):
         raise _terminating(kind, namespace, name)
 
 

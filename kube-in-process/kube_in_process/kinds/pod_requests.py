@@ -61,8 +61,8 @@ def summed(spec: Object, count: Count = of_spec, level: Amounts | None = None) -
 
 @lru_cache(maxsize=1024)
 def _units(name: str, value: str) -> int:
-    found = number(value)
-    scaled = found * 1000 if name == "cpu" else found
+    amount = number(value)
+    scaled = amount * 1000 if name == "cpu" else amount
     return int(Decimal(scaled).to_integral_value(rounding=ROUND_CEILING))
 
 

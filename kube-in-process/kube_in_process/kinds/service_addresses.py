@@ -35,14 +35,14 @@ class Taken:
 
 
 def addresses_of(spec: Object) -> set[str]:
-    return {each for each in spec.get("clusterIPs") or () if each != "None"}
+    return {address for address in spec.get("clusterIPs") or () if address != "None"}
 
 
 def ports_of(spec: Object) -> set[int]:
     if spec.get("type") not in _WITH_PORTS:
         return set()
-    found = {port.get("nodePort") or 0 for port in spec.get("ports") or ()}
-    return (found | {spec.get("healthCheckNodePort") or 0}) - {0}
+    ports = {port.get("nodePort") or 0 for port in spec.get("ports") or ()}
+    return (ports | {spec.get("healthCheckNodePort") or 0}) - {0}
 
 
 def allocate(spec: Object, before: Object, taken: Taken, rng: Random) -> list[FieldError]:
@@ -54,8 +54,8 @@ def allocate(spec: Object, before: Object, taken: Taken, rng: Random) -> list[Fi
         StatusError: 500, the port of the health check is taken.
     """
     keeps = before and before["type"] != "ExternalName"
-    found = [] if keeps else _give_address(spec, taken, rng)
-    return found or _Ports(spec, ports_of(before), taken, rng).give()
+    field_errors = [] if keeps else _give_address(spec, taken, rng)
+    return field_errors or _Ports(spec, ports_of(before), taken, rng).give()
 
 
 def _give_address(spec: Object, taken: Taken, rng: Random) -> list[FieldError]:
@@ -104,11 +104,13 @@ class _Ports:
         kind = self._spec["type"]
         if kind not in _WITH_PORTS:
             return []
-        found = self._give_to_ports(self._spec.get("allocateLoadBalancerNodePorts") is not False)
+        field_errors = self._give_to_ports(
+            self._spec.get("allocateLoadBalancerNodePorts") is not False
+        )
         local = kind == "LoadBalancer" and self._spec.get("externalTrafficPolicy") == "Local"
-        if local and not found:
+        if local and not field_errors:
             self._give_for_health()
-        return found
+        return field_errors
 
     def _give_to_ports(self, wants_all: bool) -> list[FieldError]:
         """Ports of one number, such as those for TCP and UDP, share a node port."""
@@ -158,4 +160,4 @@ class _Ports:
 def _asked(number: int, ports: list[Object]) -> int:
     """The node port that a later port of the same number asks for; 0 for none."""
     given = (port.get("nodePort") or 0 for port in ports if port.get("port", 0) == number)
-    return next((each for each in given if each), 0)
+    return next((address for address in given if address), 0)

@@ -22,10 +22,12 @@ def protect(obj: Object, finalizer: str) -> None:
 def default_class(classes: Iterable[Object]) -> str:
     """The newest StorageClass that is marked as the default; '' for none."""
     marked = [
-        each
-        for each in classes
-        if (each["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+        storage_class
+        for storage_class in classes
+        if (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
     ]
-    marked.sort(key=lambda each: str(each["metadata"]["name"]))
-    marked.sort(key=lambda each: str(each["metadata"]["creationTimestamp"]), reverse=True)
+    marked.sort(key=lambda storage_class: str(storage_class["metadata"]["name"]))
+    marked.sort(
+        key=lambda storage_class: str(storage_class["metadata"]["creationTimestamp"]), reverse=True
+    )
     return str(marked[0]["metadata"]["name"]) if marked else ""

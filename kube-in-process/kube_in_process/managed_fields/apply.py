@@ -203,9 +203,9 @@ def _merge_lists(schema: Schema, live: list[Json], patch: list[Json]) -> list[Js
             if any(other in before for other in ahead[:place]):
                 # an item that both lists have comes before it in the patch
                 continue
-            merged += [_merged(items, before, wanted, each) for each in ahead[: place + 1]]
+            merged += [_merged(items, before, wanted, item) for item in ahead[: place + 1]]
             ahead = ahead[place + 1 :]
-    return [*merged, *(_merged(items, before, wanted, each) for each in ahead)]
+    return [*merged, *(_merged(items, before, wanted, item) for item in ahead)]
 
 
 def _merged(
@@ -257,14 +257,16 @@ def _refuse_conflicts(
 ) -> None:
     if request.force:
         return
-    found = [
+    conflicts = [
         (_named(entry), shown(path))
         for entry in sorted(others, key=lambda entry: str(entry.get("manager", "")))
         for path in sorted(change.taken, key=_leaves_first)
         if contains(entry.get("fieldsV1") or {}, path) and not contains(allowed, path)
     ]
-    if found:
-        raise StatusError(409, "Conflict", _conflict_text(found), {"causes": _causes(found)})
+    if conflicts:
+        raise StatusError(
+            409, "Conflict", _conflict_text(conflicts), {"causes": _causes(conflicts)}
+        )
 
 
 def _leaves_first(path: Path) -> list[tuple[bool, str]]:
@@ -272,22 +274,22 @@ def _leaves_first(path: Path) -> list[tuple[bool, str]]:
     return [(index < len(path) - 1, element) for index, element in enumerate(path)]
 
 
-def _causes(found: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+def _causes(conflicts: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
-        for who, path in found
+        for who, path in conflicts
     ]
 
 
-def _conflict_text(found: Sequence[tuple[str, str]]) -> str:
-    if len(found) == 1:
-        who, path = found[0]
+def _conflict_text(conflicts: Sequence[tuple[str, str]]) -> str:
+    if len(conflicts) == 1:
+        who, path = conflicts[0]
         return f"Apply failed with 1 conflict: conflict with {who}: {path}"
     lines: list[str] = []
-    for who in dict.fromkeys(who for who, _ in found):
+    for who in dict.fromkeys(who for who, _ in conflicts):
         lines.append(f"conflicts with {who}:")
-        lines += [f"- {path}" for one, path in found if one == who]
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+        lines += [f"- {path}" for one, path in conflicts if one == who]
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
 
 
 def _named(entry: Entry) -> str:

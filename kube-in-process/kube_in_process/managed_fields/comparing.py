@@ -45,20 +45,20 @@ class FieldsDifference:
         """The difference without paths at or below ``ignored``."""
 
         def left(paths: list[Path]) -> list[Path]:
-            return [p for p in paths if not any(p[: len(each)] == each for each in ignored)]
+            return [p for p in paths if not any(p[: len(path)] == path for path in ignored)]
 
         return FieldsDifference(left(self.taken), left(self.removed))
 
 
 def difference(schema: Schema | None, old: Json, new: Json) -> FieldsDifference:
     """The changes of a write, except those of identity and bookkeeping."""
-    found = FieldsDifference()
+    differing = FieldsDifference()
     before, after = _owned(old), _owned(new)
     if "metadata" in before:
         # fields of the metadata are removed one by one, since some of them may be reset
         after.setdefault("metadata", {})
-    _compare(schema or ANY, before, after, (), found)
-    return found
+    _compare(schema or ANY, before, after, (), differing)
+    return differing
 
 
 def adds_unowned(live: Json, patch: Json) -> bool:
@@ -88,35 +88,39 @@ def _owned(obj: Json) -> Json:
     return {"metadata": owned, **shown} if owned else shown
 
 
-def _compare(schema: Schema, old: Json, new: Json, path: Path, found: FieldsDifference) -> None:
+def _compare(schema: Schema, old: Json, new: Json, path: Path, differing: FieldsDifference) -> None:
     """Compare two values, of which either may be null."""
     if old == new:
         return
     kind = type(old if new is None else new)
     if type(old if old is not None else new) is not kind or _leaf(schema, old or new):
-        found.taken.append(path)
+        differing.taken.append(path)
     elif kind is dict and (old or new):
-        _compare_dicts(schema, old or {}, new or {}, path, found)
+        _compare_dicts(schema, old or {}, new or {}, path, differing)
     elif kind is list and (old or new):
-        _compare_lists(schema, old or [], new or [], path, found)
+        _compare_lists(schema, old or [], new or [], path, differing)
     else:
-        found.taken.append(path)
+        differing.taken.append(path)
 
 
 def _compare_dicts(
-    schema: Schema, old: dict[str, Json], new: dict[str, Json], path: Path, found: FieldsDifference
+    schema: Schema,
+    old: dict[str, Json],
+    new: dict[str, Json],
+    path: Path,
+    differing: FieldsDifference,
 ) -> None:
     for key, value in new.items():
         below, where = schema.field(key) or ANY, (*path, f"f:{key}")
         if key in old or (key == "metadata" and not path):
-            _compare(below, old.get(key), value, where, found)
+            _compare(below, old.get(key), value, where, differing)
         elif value is not None:
-            _add(below, value, where, found.taken)
-    found.removed += [(*path, f"f:{key}") for key in old if key not in new]
+            _add(below, value, where, differing.taken)
+    differing.removed += [(*path, f"f:{key}") for key in old if key not in new]
 
 
 def _compare_lists(
-    schema: Schema, old: list[Json], new: list[Json], path: Path, found: FieldsDifference
+    schema: Schema, old: list[Json], new: list[Json], path: Path, differing: FieldsDifference
 ) -> None:
     """Compare keyed lists. If an item occurs more than once, only the item itself is owned."""
     items = schema.items or ANY
@@ -125,16 +129,16 @@ def _compare_lists(
         where, olds = (*path, element), before.get(element, [])
         if len(values) > 1:
             if len(olds) == 1:
-                found.removed.append(where)
+                differing.removed.append(where)
             if olds != values:
-                found.taken.append(where)
+                differing.taken.append(where)
         elif len(olds) == 1:
-            _compare(items, olds[0], values[0], where, found)
+            _compare(items, olds[0], values[0], where, differing)
         else:
             if olds:
-                found.removed.append(where)
-            _add(items, values[0], where, found.taken)
-    found.removed += [(*path, element) for element in before if element not in after]
+                differing.removed.append(where)
+            _add(items, values[0], where, differing.taken)
+    differing.removed += [(*path, element) for element in before if element not in after]
 
 
 def _add(schema: Schema, value: Json, path: Path, taken: list[Path]) -> None:
@@ -164,10 +168,10 @@ def _leaf(schema: Schema, value: Json) -> bool:
 
 def grouped(schema: Schema, values: list[Json]) -> dict[str, list[Json]]:
     """The items of a keyed list by path element, in the order of their first occurrence."""
-    found: dict[str, list[Json]] = {}
+    groups: dict[str, list[Json]] = {}
     for item in values:
-        found.setdefault(element_of(schema, item), []).append(item)
-    return found
+        groups.setdefault(element_of(schema, item), []).append(item)
+    return groups
 
 
 def element_of(schema: Schema, item: Json) -> str:

@@ -22,11 +22,11 @@ def copied(fields: Fields) -> Fields:
 
 def insert(fields: Fields, path: Path) -> None:
     """Add ``path``."""
-    node, made = fields, True
+    node, is_new = fields, True
     for element in path:
-        if not node and not made:
+        if not node and not is_new:
             node[SELF] = {}
-        made = element not in node
+        is_new = element not in node
         node = node.setdefault(element, {})
     if node:
         node[SELF] = {}

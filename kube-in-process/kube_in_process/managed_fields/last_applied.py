@@ -12,7 +12,7 @@ from kube_in_process.schema.tree import Schema
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGER = "kubectl"
 """The only manager whose applies concern the annotation."""
-_ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+_ESCAPED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 """What Go escapes in JSON."""
 
 
@@ -21,9 +21,9 @@ def applied_before(schema: Schema | None, live: Object) -> Fields:
 
     An apply by kubectl does not conflict about them.
     """
-    found = (live["metadata"].get("annotations") or {}).get(ANNOTATION)
+    annotation = (live["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
-        configuration = json.loads(found) if found else None
+        configuration = json.loads(annotation) if annotation else None
     except ValueError:
         configuration = None
     if not isinstance(configuration, dict):

@@ -140,9 +140,9 @@ def _scaled(write: FieldWrite, old: Object) -> list[Entry]:
     owned = False
     for entry in entries_of(old):
         who = Manager.of(entry)
-        found = contains(entry.get("fieldsV1") or {}, _REPLICAS)
-        owned = owned or found
-        if not found or (who.operation == "Apply" and not changed):
+        has_replicas = contains(entry.get("fieldsV1") or {}, _REPLICAS)
+        owned = owned or has_replicas
+        if not has_replicas or (who.operation == "Apply" and not changed):
             kept.append(entry)
             continue
         fields = copied(entry["fieldsV1"])

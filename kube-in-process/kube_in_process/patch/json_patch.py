@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from kube_in_process.errors import StatusError
@@ -74,7 +77,7 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
         document = _operate(document, operation, opened)
     if not isinstance(document, dict):
         raise PatchError("the result is no object")
-    ordered: Object = _in_order(document, {id(each) for each in opened})
+    ordered: Object = _in_order(document, {id(holder) for holder in opened})
     return ordered
 
 
@@ -92,60 +95,131 @@ def _parts(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
-    if not isinstance(operation, dict):
-        raise PatchError("the operation is no object")
-    kind, path = operation.get("op"), operation.get("path")
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """One operation on a document. Objects on the way to a path are added to ``opened``."""
+
+    document: Any
+    given: Object
+    opened: list[Object]
+
+    @property
+    def kind(self) -> Any:
+        return self.given.get("op")
+
+    @property
+    def value(self) -> Any:
+        return _copied(self.given.get("value"))
+
+    def path(self, key: str = "path") -> str:
+        path = self.given.get(key)
+        if not isinstance(path, str):
+            raise PatchError(f"{self.kind} operation failed to decode {key}: missing value")
+        return path
+
+    def place(self, path: str, missing: str) -> tuple[Any, str]:
+        """The object or list that holds the last part of a path, and that part.
+
+        Raises:
+            PatchError: there is nothing that could hold it, in the words of ``missing``.
+        """
+        holder_and_key = _holder(self.document, path, self.opened)
+        if holder_and_key is None:
+            raise PatchError(f"{self.kind} operation does not apply: {missing}: missing value")
+        return holder_and_key
+
+
+@contextmanager
+def _about(what: str) -> Iterator[None]:
+    """Say in errors what failed."""
     try:
-        return _operated(document, operation, opened)
-    except _NoHolder:
-        shown = path if kind == "replace" else f'"{path}"'
-        text = f"{kind} operation does not apply: doc is missing path: {shown}: missing value"
-        raise PatchError(text) from None
-    except _NoField as error:
-        shown = path if kind == "remove" else str(error)
-        text = f"Unable to remove nonexistent key: {error}: missing value"
-        raise PatchError(f"error in {kind} for path: '{shown}': {text}") from None
+        yield
+    except PatchError as error:
+        raise PatchError(f"{what}: {error}") from None
 
 
-class _NoHolder(PatchError):
-    """There is nothing that could hold the last part of a path."""
-
-
-class _NoField(PatchError):
-    """A field to remove is not there; the text is its name."""
-
-
-def _operated(document: Any, operation: Object, opened: list[Object]) -> Any:
-    kind, path = operation.get("op"), operation.get("path")
-    value = _copied(operation.get("value"))
-    if kind == "replace" and path == "":
-        return value
-    if kind == "test":
-        return _tested(document, path, operation, opened)
-    if kind in ("copy", "move"):
-        holder, key = _holder(document, operation.get("from"), opened)
-        value = _copied(_get(holder, key))
-        if kind == "move":
-            _remove(holder, key)
-        kind = "add"
-    if kind not in ("add", "remove", "replace"):
+def _operate(document: Any, given: Any, opened: list[Object]) -> Any:
+    if not isinstance(given, dict):
+        raise PatchError("the operation is no object")
+    kind = given.get("op")
+    if kind not in _OPERATIONS:
         raise PatchError(f"Unexpected kind: {kind}")
-    holder, key = _holder(document, path, opened)
-    if kind == "remove":
+    return _OPERATIONS[kind](_Operation(document, given, opened))
+
+
+def _added(operation: _Operation) -> Any:
+    path = operation.path()
+    holder, key = operation.place(path, f'doc is missing path: "{path}"')
+    with _about(f"error in add for path: '{path}'"):
+        _add(holder, key, operation.value)
+    return operation.document
+
+
+def _removed(operation: _Operation) -> Any:
+    path = operation.path()
+    holder, key = operation.place(path, f'doc is missing path: "{path}"')
+    with _about(f"error in remove for path: '{path}'"):
         _remove(holder, key)
-    elif kind == "replace":
-        _set(holder, key, value)
-    else:
+    return operation.document
+
+
+def _replaced(operation: _Operation) -> Any:
+    path = operation.path()
+    if path == "":
+        return operation.value
+    holder, key = operation.place(path, f"doc is missing path: {path}")
+    try:
+        _get(holder, key)
+    except PatchError:
+        text = f"replace operation does not apply: doc is missing key: {path}: missing value"
+        raise PatchError(text) from None
+    _set(holder, key, operation.value)
+    return operation.document
+
+
+def _moved(operation: _Operation) -> Any:
+    path, source = operation.path(), operation.path("from")
+    holder, key = operation.place(source, f"doc is missing from path: {source}")
+    with _about(f"error in move for path: '{key}'"):
+        value = _get(holder, key)
+        _remove(holder, key)
+    holder, key = operation.place(path, f"doc is missing destination path: {path}")
+    with _about(f"error in move for path: '{path}'"):
         _add(holder, key, value)
-    return document
+    return operation.document
 
 
-def _tested(document: Any, path: Any, operation: Object, opened: list[Object]) -> Any:
-    found = document if path == "" else _get(*_holder(document, path, opened))
-    if not _equal(found, operation.get("value")):
+def _copied_to(operation: _Operation) -> Any:
+    path, source = operation.path(), operation.path("from")
+    holder, key = operation.place(source, f"doc is missing from path: {source}")
+    with _about(f"error in copy for from: '{source}'"):
+        value = _copied(_get(holder, key))
+    holder, key = operation.place(path, f"doc is missing destination path: {path}")
+    with _about("error while adding value during copy"):
+        _add(holder, key, value)
+    return operation.document
+
+
+def _tested(operation: _Operation) -> Any:
+    path = operation.path()
+    value = operation.document
+    if path:
+        holder, key = operation.place(path, f"is missing path: {path}")
+        with _about(f"error in test for path: '{path}'"):
+            value = _get(holder, key)
+    if not _equal(value, operation.given.get("value")):
         raise FailedTest(f"testing value {path} failed: test failed")
-    return document
+    return operation.document
+
+
+_OPERATIONS: dict[str, Callable[[_Operation], Any]] = {
+    "add": _added,
+    "copy": _copied_to,
+    "move": _moved,
+    "remove": _removed,
+    "replace": _replaced,
+    "test": _tested,
+}
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -157,19 +231,20 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _holder(document: Any, pointer: Any, opened: list[Object]) -> tuple[Any, str]:
-    """The object or list at a pointer, and the last part of the pointer.
-
-    Objects on the way are added to ``opened``.
-    """
-    if not isinstance(pointer, str) or "/" not in pointer:
-        raise PatchError(f"bad pointer {pointer!r}")
+def _holder(document: Any, pointer: str, opened: list[Object]) -> tuple[Any, str] | None:
+    """The object or list that holds the last part of a pointer, and that part; None if there is
+    none. Objects on the way are added to ``opened``."""
+    if "/" not in pointer:
+        return None
     parts = _parts(pointer)
     value = document
     for part in parts[:-1]:
-        value = _get(value, part)
+        try:
+            value = _get(value, part)
+        except PatchError:
+            return None
         if not isinstance(value, (dict, list)):
-            raise _NoHolder(pointer)
+            return None
         if isinstance(value, dict):
             opened.append(value)
     return value, parts[-1]
@@ -177,13 +252,18 @@ def _holder(document: Any, pointer: Any, opened: list[Object]) -> tuple[Any, str
 
 def _index(key: str, count: int) -> int:
     """An index below ``count``; a negative one counts from the end."""
-    try:
-        index = int(key) if re.fullmatch(r"[+-]?[0-9]+", key) else count
-    except ValueError:
-        index = count
+    if not re.fullmatch(r"[+-]?[0-9]+", key):
+        raise PatchError(f'strconv.Atoi: parsing "{key}": invalid syntax')
+    if len(key) > _DIGITS:
+        raise PatchError(f'strconv.Atoi: parsing "{key}": value out of range')
+    index = int(key)
     if index >= count or index < -count:
-        raise PatchError(f"no index {key}")
+        raise PatchError(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % count if count else 0
+
+
+_DIGITS = 19
+"""More are no number of 64 bits."""
 
 
 def _get(holder: Any, key: str) -> Any:
@@ -204,8 +284,11 @@ def _add(holder: Any, key: str, value: Any) -> None:
         holder[key] = value
     elif key == "-":
         holder.append(value)
-    else:
+    elif re.fullmatch(r"[+-]?[0-9]+", key):
         holder.insert(_index(key, len(holder) + 1), value)
+    else:
+        with _about(f"value was not a proper array index: '{key}'"):
+            _index(key, 0)
 
 
 def _remove(holder: Any, key: str) -> None:
@@ -214,4 +297,4 @@ def _remove(holder: Any, key: str) -> None:
     elif key in holder:
         del holder[key]
     else:
-        raise _NoField(key)
+        raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")

@@ -74,7 +74,7 @@ def _merge_field(merged: Object, patch: Object, path: Path, value: Any) -> None:
     if value is None:
         merged.pop(key, None)
     elif current is None and isinstance(value, list) and not any(map(_is_directed, value)):
-        merged[key] = [_without_nulls(each) for each in value]
+        merged[key] = [_without_nulls(entry) for entry in value]
     elif isinstance(value, dict):
         merged[key] = strategic_merge(current if isinstance(current, dict) else {}, value, path)
     elif isinstance(value, list):
@@ -90,7 +90,7 @@ def _is_directed(value: Any) -> bool:
 def _without_nulls(value: Any) -> Any:
     """A new value: the patch without its nulls."""
     if isinstance(value, dict):
-        return {k: _without_nulls(each) for k, each in value.items() if each is not None}
+        return {k: _without_nulls(item) for k, item in value.items() if item is not None}
     return value
 
 
@@ -99,7 +99,7 @@ def _lists_without_value(merged: Object, patch: Object, path: Path) -> None:
     for directive, values in patch.items():
         if directive.startswith(prefix):
             key = directive.removeprefix(prefix)
-            merged[key] = [each for each in merged.get(key) or [] if each not in values]
+            merged[key] = [entry for entry in merged.get(key) or [] if entry not in values]
     prefix = "$setElementOrder/"
     for directive, order in patch.items():
         key = directive.removeprefix(prefix)
@@ -118,15 +118,15 @@ def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]
     name = path[-1]
     key = merge_key(path)
     is_set = name in _SETS and path[-2:] != ("spec", "finalizers")
-    if is_set and all(isinstance(each, str) for each in values):
+    if is_set and all(isinstance(value, str) for value in values):
         merged = list(dict.fromkeys([*current, *values]))
-        return _placed(merged, current, values, lambda each: each)
+        return _placed(merged, current, values, lambda entry: entry)
     if key is None:
         return values
-    if len({type(each) for each in (*current, *values)}) > 1:
+    if len({type(value) for value in (*current, *values)}) > 1:
         shown = f"[{go_value(current)} {go_value(values)}]"
         raise PatchError(f"list element types are not identical: {shown}")
-    if not all(isinstance(each, dict) for each in values):
+    if not all(isinstance(value, dict) for value in values):
         return values
     return _merge_keyed(current, path, key, values, bool(patch.get(f"$setElementOrder/{name}")))
 
@@ -134,27 +134,27 @@ def _merge_list(current: list[Any], patch: Object, path: Path, values: list[Any]
 def _merge_keyed(
     current: list[Any], path: Path, key: str, values: list[Any], ordered: bool
 ) -> list[Any]:
-    if any(each.get("$patch") == "replace" for each in values):
-        return [each for each in values if "$patch" not in each]
-    deleted = [each.get(key) for each in values if each.get("$patch") == "delete"]
-    kept = [each for each in current if each.get(key) not in deleted]
-    by_key = {each.get(key): index for index, each in enumerate(kept)}
-    for each in values:
-        if each.get("$patch") == "delete":
+    if any(value.get("$patch") == "replace" for value in values):
+        return [value for value in values if "$patch" not in value]
+    deleted = [value.get(key) for value in values if value.get("$patch") == "delete"]
+    kept = [entry for entry in current if entry.get(key) not in deleted]
+    by_key = {entry.get(key): index for index, entry in enumerate(kept)}
+    for value in values:
+        if value.get("$patch") == "delete":
             continue
-        if key not in each:
-            raise PatchError(f"map: {go_value(each)} does not contain declared merge key: {key}")
-        if not isinstance(each[key], (str, int)):
-            raise PatchError(f"map: {each} has no usable merge key: {key}")
-        index = by_key.get(each[key])
+        if key not in value:
+            raise PatchError(f"map: {go_value(value)} does not contain declared merge key: {key}")
+        if not isinstance(value[key], (str, int)):
+            raise PatchError(f"map: {value} has no usable merge key: {key}")
+        index = by_key.get(value[key])
         if index is None:
-            by_key[each[key]] = len(kept)
-            kept.append(strategic_merge({}, each, path))
+            by_key[value[key]] = len(kept)
+            kept.append(strategic_merge({}, value, path))
         else:
-            kept[index] = strategic_merge(kept[index], each, path)
+            kept[index] = strategic_merge(kept[index], value, path)
     if ordered:
         return kept
-    return _placed(kept, current, values, lambda each: each.get(key))
+    return _placed(kept, current, values, lambda entry: entry.get(key))
 
 
 def _placed(
@@ -162,21 +162,21 @@ def _placed(
 ) -> list[Any]:
     """The entries of a patch in its order. Each other entry comes before the first one that it
     preceded; the rest comes last."""
-    before = {name(each): place for place, each in reversed(list(enumerate(current)))}
-    wanted = {name(each): place for place, each in reversed(list(enumerate(values)))}
+    before = {name(entry): place for place, entry in reversed(list(enumerate(current)))}
+    wanted = {name(entry): place for place, entry in reversed(list(enumerate(values)))}
     named = sorted((m for m in merged if name(m) in wanted), key=lambda m: wanted[name(m)])
-    others = [each for each in merged if name(each) not in wanted]
-    made: list[Any] = []
-    for each in named:
-        place = before.get(name(each), -1)
+    others = [entry for entry in merged if name(entry) not in wanted]
+    placed: list[Any] = []
+    for entry in named:
+        place = before.get(name(entry), -1)
         while others and before[name(others[0])] < place:
-            made.append(others.pop(0))
-        made.append(each)
-    return [*made, *others]
+            placed.append(others.pop(0))
+        placed.append(entry)
+    return [*placed, *others]
 
 
 def _ordered(values: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    names = [each.get(key) if isinstance(each, dict) and key else each for each in order]
+    names = [entry.get(key) if isinstance(entry, dict) and key else entry for entry in order]
     places = {name: place for place, name in enumerate(names) if isinstance(name, str | int)}
 
     def name_of(value: Any) -> Any:

@@ -49,9 +49,9 @@ class Change:
     @property
     def object(self) -> Object:
         """The newer object."""
-        found = self.new if self.new is not None else self.old
-        assert found is not None
-        return found
+        newer = self.new if self.new is not None else self.old
+        assert newer is not None
+        return newer
 
 
 Values = Callable[[Object], Iterable[str]]

@@ -75,16 +75,16 @@ class BuiltinSchemas:
         )
 
     def _properties(self, name: str, model: Model) -> Mapping[str, Schema]:
-        found = {
+        properties = {
             json_name: self._field(f"{name}.{json_name}", type_name, text)
             for json_name, (type_name, text) in model.fields.items()
         }
         if self._reserved_for:
             for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
-                found[json_name] = self._field(f"{name}.{json_name}", type_name, text)
+                properties[json_name] = self._field(f"{name}.{json_name}", type_name, text)
         if self._added_field:
-            found[self._added_field] = Schema(type="string")
-        return found
+            properties[self._added_field] = Schema(type="string")
+        return properties
 
     def _added_model(self, definition: alpha.AddedModel) -> Schema:
         return Schema(

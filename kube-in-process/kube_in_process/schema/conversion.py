@@ -41,11 +41,11 @@ def in_struct_order(schema: Schema, value: Json) -> Json:
         return {key: in_struct_order(schema.items, value[key]) for key in sorted(value)}
     if not isinstance(value, dict) or schema.type != "object":
         return value
-    made = {}
+    ordered = {}
     for key in _in_order(schema, value):
         below = schema.field(key)
-        made[key] = value[key] if below is None else in_struct_order(below, value[key])
-    return made
+        ordered[key] = value[key] if below is None else in_struct_order(below, value[key])
+    return ordered
 
 
 def unknown_below(schema: Schema, value: Json) -> list[str]:
@@ -81,13 +81,13 @@ def _converted(schema: Schema, value: Json, place: Place) -> Json:
 def _struct(schema: Schema, value: Json) -> Json:
     if not isinstance(value, dict):
         raise Unconvertible(f"cannot restore struct from: {_kind(value)}")
-    made = dict(value)
+    struct = dict(value)
     for key in _in_order(schema, value):
         below = schema.field(key)
         if below is not None:
             place = Place("", key, schema.definition)
-            made[key] = _converted(below, value[key], place)
-    return made
+            struct[key] = _converted(below, value[key], place)
+    return struct
 
 
 def _bytes(value: Json) -> Json:

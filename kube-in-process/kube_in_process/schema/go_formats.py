@@ -85,8 +85,8 @@ def _unread_date(text: str) -> str:
     """The error text for the first part of the layout that the text does not match."""
     position = 0
     for part, length in (*_PARTS, *_REST):
-        found = text[position : position + length]
-        good = found == part if part in "-T:" else len(found) == length and found.isdigit()
+        piece = text[position : position + length]
+        good = piece == part if part in "-T:" else len(piece) == length and piece.isdigit()
         if not good:
             return f'cannot parse "{text[position:]}" as "{part}"'
         position += length
@@ -94,10 +94,9 @@ def _unread_date(text: str) -> str:
 
 
 def _bytes_problem(value: Any) -> str:
-    """Bytes are a text in base64, or a list of numbers."""
+    """Bytes are a text in base64, or a list of numbers. A null in the list counts as zero."""
     if isinstance(value, list):
-        wrong = [each for each in value if not isinstance(each, int) or isinstance(each, bool)]
-        return _not_a_string(wrong[0], "uint8") if wrong else ""
+        return next(filter(None, map(_byte_problem, value)), "")
     if not isinstance(value, str):
         return _not_a_string(value, "[]uint8")
     try:
@@ -105,6 +104,16 @@ def _bytes_problem(value: Any) -> str:
     except (binascii.Error, ValueError):
         return f"illegal base64 data at input byte {_position_of_error(value)}"
     return ""
+
+
+def _byte_problem(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return _not_a_string(value, "uint8")
+    if isinstance(value, int) and 0 <= value <= 255:
+        return ""
+    return _not_a_string(value, "uint8").replace("number", f"number {value}")
 
 
 _BREAKS = "\r\n"
@@ -130,10 +139,10 @@ def _quantity_problem(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return _QUANTITY_TEXT
     text = str(value)
-    found = _QUANTITY.match(text)
-    if found is None or not _NUMBER.match(found.group(1)):
+    match = _QUANTITY.match(text)
+    if match is None or not _NUMBER.match(match.group(1)):
         return _QUANTITY_TEXT
-    return "" if _SUFFIX.match(found.group(2)) else _SUFFIX_TEXT
+    return "" if _SUFFIX.match(match.group(2)) else _SUFFIX_TEXT
 
 
 def _int_or_string_problem(value: Any) -> str:

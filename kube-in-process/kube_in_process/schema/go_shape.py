@@ -59,9 +59,9 @@ def shape(schema: Schema, obj: Object, nulls: Nulls = _NOW) -> None:
         if key in obj:
             _known(place, below, obj, key, _Place(key in schema.required, nulls))
         elif place in FACTS.structs:
-            made: Object = {}
-            shape(below, made, nulls)
-            obj[key] = made
+            struct: Object = {}
+            shape(below, struct, nulls)
+            obj[key] = struct
         elif place in nulls.fields:
             obj[key] = None
         elif below.format == "quantity" and key in schema.required:
@@ -72,9 +72,9 @@ def shape(schema: Schema, obj: Object, nulls: Nulls = _NOW) -> None:
 
 def empty(schema: Schema, nulls: Nulls = _NOW) -> Object:
     """What Go writes for a new object without any field set."""
-    made: Object = {}
-    shape(schema, made, nulls)
-    return made
+    struct: Object = {}
+    shape(schema, struct, nulls)
+    return struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ def _micro_time(text: Any) -> Any:
 
 
 def _bytes(given: Any) -> str:
-    """Bytes may come as a list of numbers, or with line breaks."""
+    """Bytes may come with line breaks, or as a list of numbers, in which null is zero."""
     if isinstance(given, str):
         return without_breaks(given)
-    return base64.b64encode(bytes(given)).decode()
+    return base64.b64encode(bytes(number or 0 for number in given)).decode()
 
 
 _WRITTEN: dict[str, Callable[[Any], Any]] = {

@@ -47,14 +47,14 @@ def go_type(schema: Schema) -> str:
 
 def _package(schema: Schema) -> str:
     """The package of a type: its version."""
-    found = re.match(r"V1(alpha|beta)\d+", schema.definition)
-    return found.group(0).lower() if found else "v1"
+    match = re.match(r"V1(alpha|beta)\d+", schema.definition)
+    return match.group(0).lower() if match else "v1"
 
 
 def go_name(definition: str) -> str:
     """The Go name of a client's model: DeviceRequest for V1DeviceRequest."""
-    _, found, name = definition.partition("V1")
-    if not found:
+    _, mark, name = definition.partition("V1")
+    if not mark:
         return definition
     for prefix in ("alpha", "beta"):
         if name.startswith(prefix):

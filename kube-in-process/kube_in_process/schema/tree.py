@@ -62,10 +62,10 @@ ANY = Schema(keeps_unknown=True)
 
 def prune(schema: Schema, value: Json) -> list[str]:
     """Remove undeclared fields from ``value`` and return their paths."""
-    found = list(_unknown(schema, value, ""))
-    for _, owner, key in found:
+    unknown = list(_unknown(schema, value, ""))
+    for _, owner, key in unknown:
         del owner[key]
-    return [path for path, _, _ in found]
+    return [path for path, _, _ in unknown]
 
 
 def _unknown(schema: Schema, value: Json, path: str) -> Iterator[tuple[str, dict[str, Json], str]]:
@@ -93,10 +93,10 @@ def _unknown_keys(
     properties = schema.properties
     for key, item in value.items():
         below = f"{path}.{key}" if path else key
-        found = properties.get(key)
-        if found is not None:
+        declared = properties.get(key)
+        if declared is not None:
             if isinstance(item, (dict, list)):
-                yield from _unknown(found, item, below)
+                yield from _unknown(declared, item, below)
         elif not schema.keeps_unknown:
             yield below, value, key
 

@@ -27,10 +27,12 @@ def typed_problem(schema: Schema, value: Json, *, again: bool = False) -> str:
 
     ``again`` allows repeated keys in lists, as in objects that were not applied.
     """
-    found = [each for each in _problems(schema, value, "") if not (again and _REPEATED in each)]
-    if len(found) > 1:
-        return "\n  ".join(["errors:", *found])
-    return found[0] if found else ""
+    problems = [
+        problem for problem in _problems(schema, value, "") if not (again and _REPEATED in problem)
+    ]
+    if len(problems) > 1:
+        return "\n  ".join(["errors:", *problems])
+    return problems[0] if problems else ""
 
 
 def _problems(schema: Schema, value: Json, path: str) -> Iterator[str]:

@@ -96,19 +96,19 @@ def leave(path: Path, access: Access) -> None:
         _remove(document)
         if document.get("current-context") == NAME:
             document["current-context"] = _if_there(document, noted.get("previousContext"))
-        if noted.get("createdFile") and not any(document.get(each) for each in _SECTIONS):
+        if noted.get("createdFile") and not any(document.get(section) for section in _SECTIONS):
             target.unlink()
         else:
             _write(target, document)
 
 
 def _if_there(document: Document, context: Any) -> str:
-    return context if context in {each["name"] for each in _entries(document, "contexts")} else ""
+    return context if context in {entry["name"] for entry in _entries(document, "contexts")} else ""
 
 
 def _server(document: Document) -> str:
-    found = (each for each in _entries(document, "clusters") if each["name"] == NAME)
-    return next((str(each["cluster"].get("server")) for each in found), "")
+    servers = (entry for entry in _entries(document, "clusters") if entry["name"] == NAME)
+    return next((str(entry["cluster"].get("server")) for entry in servers), "")
 
 
 def _noted(document: Document) -> Document | None:
@@ -120,9 +120,9 @@ def _noted(document: Document) -> Document | None:
 
 
 def _mark(value: Document) -> Document | None:
-    for each in value.get("extensions") or ():
-        if isinstance(each, dict) and each.get("name") == MARK:
-            return each.get("extension") or {}
+    for extension in value.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == MARK:
+            return extension.get("extension") or {}
     return None
 
 
@@ -176,8 +176,10 @@ def _read(path: Path) -> Document:
     if not isinstance(document, dict) or not _may_be_a_kubeconfig(document):
         raise _not_a_kubeconfig(path)
     for section, singular in _SECTIONS.items():
-        found = document.get(section) or []
-        if not isinstance(found, list) or not all(_is_entry(each, singular) for each in found):
+        entries = document.get(section) or []
+        if not isinstance(entries, list) or not all(
+            _is_entry(entry, singular) for entry in entries
+        ):
             raise _not_a_kubeconfig(path)
     return document
 
@@ -189,11 +191,11 @@ def _may_be_a_kubeconfig(document: Document) -> bool:
 _KNOWN = {"kind", "current-context", *_SECTIONS}
 
 
-def _is_entry(found: Any, singular: str) -> bool:
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+def _is_entry(entry: Any, singular: str) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
-    found[singular] = found.get(singular) or {}
-    return isinstance(found[singular], dict)
+    entry[singular] = entry.get(singular) or {}
+    return isinstance(entry[singular], dict)
 
 
 def _not_a_kubeconfig(path: Path) -> NotUsable:

@@ -79,8 +79,8 @@ def _stop_signals() -> asyncio.Future[signal.Signals]:
         if not stopped.done():
             stopped.set_result(received)
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop, each)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
     return stopped
 
 

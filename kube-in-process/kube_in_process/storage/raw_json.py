@@ -59,11 +59,11 @@ def _part(text: str) -> Object:
 
 
 def _escaped(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _compact(text: str) -> str:
-    return _escaped(_BLANKS.sub(lambda found: found[1] or "", text))
+    return _escaped(_BLANKS.sub(lambda match: match[1] or "", text))
 
 
 def as_answered(data: bytes) -> bytes:

@@ -170,8 +170,8 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     terms: list[FieldTerm] = []
     for part in filter(None, text.split(",")):
         for operator in ("!=", "==", "="):
-            key, found, value = part.partition(operator)
-            if found:
+            key, sign, value = part.partition(operator)
+            if sign:
                 terms.append(FieldTerm(key, value, operator != "!="))
                 break
         else:
@@ -211,9 +211,11 @@ def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
             return False
     return all(
         Requirement(
-            each["key"], _EXPRESSIONS[each["operator"]], tuple(each.get("values") or ())
+            expression["key"],
+            _EXPRESSIONS[expression["operator"]],
+            tuple(expression.get("values") or ()),
         ).matches(labels)
-        for each in selector.get("matchExpressions") or []
+        for expression in selector.get("matchExpressions") or []
     )
 
 

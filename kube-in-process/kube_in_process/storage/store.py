@@ -352,10 +352,10 @@ class Store:
 
 
 def _after(log: deque[Revision], revision: int) -> list[Revision]:
-    found: list[Revision] = []
+    changes: list[Revision] = []
     for change in reversed(log):
         if change.number <= revision:
             break
-        found.append(change)
-    found.reverse()
-    return found
+        changes.append(change)
+    changes.reverse()
+    return changes

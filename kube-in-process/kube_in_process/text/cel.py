@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from kube_in_process.text.cel_functions import MORE_FUNCTIONS
+from kube_in_process.text.cel_source import readable, with_own_functions
 from kube_in_process.text.quantity import number
 
 Json = Any
@@ -37,7 +38,10 @@ class Expression:
         # the library logs the errors that it raises
         logging.getLogger("cel").disabled = True
         try:
-            self._program = cel.compile(source)
+            self._program = cel.compile(readable(source))
+            ours = with_own_functions(readable(source))
+            if ours != source:
+                self._program = cel.compile(ours)
         except ValueError as error:
             _, _, text = str(error).partition("': ERROR: ")
             raise ValueError("ERROR: " + text.replace("\n| ", "\n | ")) from error
@@ -56,12 +60,32 @@ class Expression:
             raise EvaluationError(_error_text(error)) from error
 
 
+_CALL_FAILED = re.compile(
+    r"Function '\w+' error: Python function call failed: (?P<type>\w+): (?P<text>[\s\S]*)\. "
+    r"Check function arguments and their types\."
+)
+_CONVERSION = re.compile(r"Function '(?P<name>int|uint|double|timestamp|duration)' error: ")
+_GO_TYPES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
+
+
 def _error_text(error: Exception) -> str:
+    text = str(error)
     if isinstance(error, KeyError):
         return f"no such key: {error.args[0]}"
     if isinstance(error, ZeroDivisionError):
-        return "division by zero"
-    return "no such overload" if isinstance(error, TypeError) else str(error)
+        return "modulus by zero" if text.startswith("modulo") else "division by zero"
+    if isinstance(error, TypeError):
+        return "no such overload"
+    if text.startswith("Arithmetic overflow"):
+        return "integer overflow"
+    if match := _CALL_FAILED.fullmatch(text):
+        return {"CallFailed": match["text"], "TypeError": "no such overload"}.get(
+            match["type"], text
+        )
+    if match := _CONVERSION.match(text):
+        name = match["name"]
+        return f"type conversion error from 'string' to '{_GO_TYPES.get(name, name)}'"
+    return text
 
 
 @lru_cache(maxsize=1024)
@@ -73,16 +97,6 @@ def compiled(source: str) -> Expression:
 def quantity(value: str | int | float) -> float:
     """A resource.Quantity as a number."""
     return float(number(value))
-
-
-def _split(text: str, part: str, limit: int = 0) -> list[str]:
-    return text.split(part, limit - 1 if limit > 0 else -1) if part else list(text)
-
-
-def _index_of(text: Json, part: Json) -> int:
-    if isinstance(text, list):
-        return text.index(part) if part in text else -1
-    return str(text).find(part)
 
 
 def _find(text: str, pattern: str) -> str:
@@ -98,7 +112,8 @@ def served_functions() -> frozenset[str]:
 _BUILTIN = frozenset(
     (
         *("has", "all", "exists", "exists_one", "map", "filter", "size", "contains", "matches"),
-        *("startsWith", "endsWith", "int", "uint", "double", "bytes", "type", "dyn"),
+        *("startsWith", "endsWith", "int", "uint", "double", "bytes", "type", "dyn", "bool"),
+        "string",
         *("duration", "timestamp", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
         *("getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
     )
@@ -106,19 +121,12 @@ _BUILTIN = frozenset(
 
 
 _FUNCTIONS: dict[str, Callable[..., Json]] = {
-    "lowerAscii": str.lower,
-    "upperAscii": str.upper,
     "trim": str.strip,
     "replace": str.replace,
-    "substring": lambda text, start, end=None: text[start:end],
     "find": _find,
-    "split": _split,
     "join": lambda values, part="": part.join(str(value) for value in values),
-    "indexOf": _index_of,
     "isSorted": lambda values: all(one <= other for one, other in itertools.pairwise(values)),
     "sum": sum,
-    "min": min,
-    "max": max,
     "quantity": quantity,
     "compareTo": lambda one, other: (one > other) - (one < other),
     "semver": lambda text: text,

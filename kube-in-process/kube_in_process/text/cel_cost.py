@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
+from kube_in_process.text.cel_checker import variables
 from kube_in_process.text.cel_tree import CelNode
-from kube_in_process.text.cel_types import DYN, UNBOUNDED, CelType, variables
+from kube_in_process.text.cel_type import DYN, UNBOUNDED, CelType
 
 _COMPARISONS = ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_")
 _SIZED = ("string", "bytes", "list", "map", "dyn")
@@ -15,7 +16,10 @@ _WALKING_TWICE = ("split", "replace")
 _EACH_ITEM = ("sum", "min", "max", "isSorted", "indexOf", "lastIndexOf")
 _LIST = 10
 """What it costs to make a list."""
-_FIXED = {"literal": 0, "has": 0, "name": 1, "select": 1, "index": 1, "list": _LIST, "map": 30}
+_FIXED = {
+    **{"literal": 0, "has": 0, "field": 0, "name": 1, "select": 1, "optional": 1},
+    **{"list": _LIST, "map": 30, "object": 40},
+}
 _STEPS = {"all": 3, "exists": 4, "exists_one": 2, "existsOne": 2, "filter": 3 + _LIST}
 """The cost of a step of a macro beside its expression. The others make a list."""
 _WALK, _PATTERN = 0.1, 0.25
@@ -24,8 +28,8 @@ _WALK, _PATTERN = 0.1, 0.25
 
 def cost(node: CelNode, types: Mapping[int, CelType]) -> int:
     """The highest cost of an expression; ``types`` are those of its nodes by their identity."""
-    if node.kind == "method" and (found := _macro(node, types)) is not None:
-        return found
+    if node.kind == "method" and (of_macro := _macro(node, types)) is not None:
+        return of_macro
     parts = sum(cost(part, types) for part in node.parts)
     if node.name == "_+_" and types.get(id(node), DYN).name == "string":
         return parts + _walk(_size(node, types))
@@ -41,6 +45,8 @@ def _own(node: CelNode, sizes: list[int]) -> int:
         return _FIXED[node.kind]
     if node.name in ("_&&_", "_||_", "_?_:_"):
         return 0
+    if node.name in ("_[_]", "_[?_]"):
+        return 1
     if node.name in _COMPARISONS:
         return _walk(min(sizes))
     if node.name == "@in":
@@ -52,6 +58,8 @@ def _of_text(node: CelNode, sizes: list[int]) -> int:
     """The cost of a function that goes through a text or a list; 1 for any other."""
     if node.name in ("matches", "find", "findAll"):
         return _walk(sizes[0] + 1) * ceil(sizes[-1] * _PATTERN)
+    if node.parts[0].name == "sets":
+        return sizes[1] * sizes[-1]
     if node.name == "contains":
         return _walk(sizes[0]) * _walk(sizes[-1])
     if node.name in ("startsWith", "endsWith"):
@@ -68,8 +76,8 @@ def _walk(size: int) -> int:
 
 
 def _size(node: CelNode, types: Mapping[int, CelType]) -> int:
-    found = types.get(id(node), DYN)
-    return found.most if found.name in _SIZED else 1
+    kind = types.get(id(node), DYN)
+    return kind.most if kind.name in _SIZED else 1
 
 
 def _compared(node: CelNode, types: Mapping[int, CelType]) -> int:
@@ -80,14 +88,14 @@ def _compared(node: CelNode, types: Mapping[int, CelType]) -> int:
 
 def _count(node: CelNode, types: Mapping[int, CelType]) -> int:
     """How many items a macro goes through. A number that is not known counts as one."""
-    found = _size(node, types)
-    return found if found < UNBOUNDED else 1
+    size = _size(node, types)
+    return size if size < UNBOUNDED else 1
 
 
 def _macro(node: CelNode, types: Mapping[int, CelType]) -> int | None:
     _, bodies = variables(node)
     if not bodies or id(node.parts[1]) in types:
         return None
-    each = sum(cost(body, types) for body in bodies) + _STEPS.get(node.name, 2 + _LIST)
-    whole = cost(node.parts[0], types) + 1 + _count(node.parts[0], types) * each
+    step = sum(cost(body, types) for body in bodies) + _STEPS.get(node.name, 2 + _LIST)
+    whole = cost(node.parts[0], types) + 1 + _count(node.parts[0], types) * step
     return min(whole, UNBOUNDED)

@@ -26,14 +26,14 @@ _OPENS, _CLOSES = ("(", "[", "{", "[?"), (")", "]", "}")
 @lru_cache(maxsize=1024)
 def readable(source: str) -> str:
     """The source with maps for typed objects, and calls for optional fields."""
-    if ".?" not in source and "[?" not in source and not any(each in source for each in _TYPED):
+    if ".?" not in source and "[?" not in source and not any(name in source for name in _TYPED):
         return source
     return "".join(_Writer(list(_tokens(source))).written())
 
 
 def _tokens(source: str) -> Iterator[tuple[str, str]]:
-    for found in _TOKENS.finditer(source):
-        yield found.lastgroup or "", found[0]
+    for match in _TOKENS.finditer(source):
+        yield match.lastgroup or "", match[0]
 
 
 class _Writer:
@@ -129,6 +129,25 @@ def _follows_type(tokens: list[tuple[str, str]], index: int) -> bool:
     return index >= 0 and tokens[index][0] == "name" and _is_type(tokens, index)
 
 
+_OWN = re.compile(r"\b(?:bool|size|string)\s*\(")
+_OWN_NAMES = ("bool", "size", "string")
+
+
+@lru_cache(maxsize=1024)
+def with_own_functions(source: str) -> str:
+    """The source with ``size_`` for ``size`` and the like: the library's count bytes, and write
+    other texts."""
+    if not _OWN.search(source):
+        return source
+    tokens = list(_tokens(source))
+    return "".join(
+        f"{text}_"
+        if kind == "name" and text in _OWN_NAMES and _neighbour(tokens, index, 1) == "("
+        else text
+        for index, (kind, text) in enumerate(tokens)
+    )
+
+
 _NAMESPACES = ("base64", "cel", "format", "jsonpatch", "lists", "math", "optional", "regex", "sets")
 _MACROS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2, "map": 3}
 """The most arguments of each macro: those with two variables are not served."""
@@ -137,11 +156,11 @@ _MACROS = {"all": 2, "exists": 2, "exists_one": 2, "filter": 2, "map": 3}
 def unserved(source: str, functions: frozenset[str]) -> str:
     """The first function that an expression calls and that is not in ``functions``; '' if all
     are."""
-    tokens = [each for each in _tokens(source) if each[0] != "space"]
+    tokens = [token for token in _tokens(source) if token[0] != "space"]
     for index, (kind, text) in enumerate(tokens[:-1]):
         if kind != "name" or tokens[index + 1][1] != "(":
             continue
-        before = [each for _, each in tokens[max(index - 2, 0) : index]]
+        before = [word for _, word in tokens[max(index - 2, 0) : index]]
         spaced = len(before) == 2 and before[1] == "." and before[0] in _NAMESPACES
         name = f"{before[0]}.{text}" if spaced else text
         if name not in functions or _arguments(tokens, index + 1) > _MACROS.get(name, 9):
@@ -151,10 +170,10 @@ def unserved(source: str, functions: frozenset[str]) -> str:
 
 def _arguments(tokens: list[tuple[str, str]], start: int) -> int:
     """How many arguments there are between the bracket at ``start`` and its end."""
-    depth, found = 0, 1
+    depth, count = 0, 1
     for _, text in tokens[start:]:
         depth += (text in _OPENS) - (text in _CLOSES)
         if depth == 0:
             break
-        found += text == "," and depth == 1
-    return found
+        count += text == "," and depth == 1
+    return count

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _TOKENS = re.compile(
-    r"""(?P<text>[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))
+    r"""(?P<text>[rRbB]{0,2}(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))
     |(?P<name>[A-Za-z_]\w*)
     |(?P<number>0[xX][0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?)
     |(?P<space>\s+|//[^\n]*)
-    |(?P<mark>&&|\|\||[<>=!]=|[-+*/%<>!?:.,()\[\]{}])""",
+    |(?P<mark>&&|\|\||[<>=!]=|\.\?|\[\?|[-+*/%<>!?:.,()\[\]{}])""",
     re.VERBOSE,
 )
 _LEVELS = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
@@ -25,8 +25,9 @@ class NotUnderstood(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CelNode:
-    """``kind`` is literal, name, select, has, index, call, method, list or map. ``at`` is where the
-    server says that an error is. ``name`` is the name, the operator or the type of a literal.
+    """``kind`` is literal, name, select, optional (a field that may be missing), has, call, method,
+    list, map, object (of a type that ``name`` names) or field (of such an object). ``at`` is where
+    the server says that an error is. ``name`` is the name, the operator or the type of a literal.
     ``parts`` are the parts: the target of a selection or a method is the first."""
 
     kind: str
@@ -35,6 +36,8 @@ class CelNode:
     parts: tuple[CelNode, ...] = ()
     length: int = 1
     """Of a literal text."""
+    text: str = ""
+    """Of a literal, as in the source and without quotes."""
 
 
 def tree_of(source: str) -> CelNode:
@@ -44,10 +47,10 @@ def tree_of(source: str) -> CelNode:
         NotUnderstood
     """
     parser = _Parser(source)
-    found = parser.expression()
+    tree = parser.expression()
     if parser.kind:
         raise NotUnderstood(source)
-    return found
+    return tree
 
 
 class _Parser:
@@ -55,12 +58,12 @@ class _Parser:
         self._tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(source):
-            found = _TOKENS.match(source, at)
-            if found is None:
+            match = _TOKENS.match(source, at)
+            if match is None:
                 raise NotUnderstood(source)
-            if found.lastgroup != "space":
-                self._tokens.append((found.lastgroup or "", found[0], at))
-            at = found.end()
+            if match.lastgroup != "space":
+                self._tokens.append((match.lastgroup or "", match[0], at))
+            at = match.end()
         self._next = 0
 
     def _peek(self) -> tuple[str, str, int]:
@@ -85,52 +88,69 @@ class _Parser:
         return text, at
 
     def expression(self) -> CelNode:
-        found = self._binary(0)
+        node = self._binary(0)
         if self.text != "?":
-            return found
+            return node
         _, at = self._take()
         yes = self._binary(0)
         self._take(":")
-        return CelNode("call", at, "_?_:_", (found, yes, self.expression()))
+        return CelNode("call", at, "_?_:_", (node, yes, self.expression()))
 
     def _binary(self, level: int) -> CelNode:
         if level == len(_LEVELS):
             return self._unary()
-        found = self._binary(level + 1)
+        node = self._binary(level + 1)
         while self.text in _LEVELS[level]:
             text, at = self._take()
             name = "@in" if text == "in" else f"_{text}_"
-            found = CelNode("call", at, name, (found, self._binary(level + 1)))
-        return found
+            node = CelNode("call", at, name, (node, self._binary(level + 1)))
+        return node
 
     def _unary(self) -> CelNode:
         if self.text not in ("!", "-"):
             return self._member()
         text, at = self._take()
         inner = self._unary()
-        if text == "-" and inner.kind == "literal":
+        if text == "-" and inner.kind == "literal" and inner.name in ("int", "double"):
             return inner
         return CelNode("call", at, f"{text}_", (inner,))
 
     def _member(self) -> CelNode:
-        found = self._primary()
-        while self.text in (".", "["):
-            text, at = self._take()
-            if text == "[":
-                found = CelNode("index", at, "_[_]", (found, self.expression()))
+        member = self._primary()
+        while self.text in (".", ".?", "[", "[?"):
+            mark, at = self._take()
+            if mark in ("[", "[?"):
+                name = "_[?_]" if mark == "[?" else "_[_]"
+                member = CelNode("call", at, name, (member, self.expression()))
                 self._take("]")
                 continue
             if self.kind != "name":
                 raise NotUnderstood(self.text)
             name, _ = self._take()
-            if self.text == "(":
+            if self.text == "(" and mark == ".":
                 _, at = self._take()
-                found = CelNode("method", at, name, (found, *self._list(")", self.expression)))
+                member = CelNode("method", at, name, (member, *self._list(")", self.expression)))
             else:
-                found = CelNode("select", at, name, (found,))
-        if self.text == "{":
-            raise NotUnderstood("a typed object")
-        return found
+                member = CelNode("select" if mark == "." else "optional", at, name, (member,))
+        return self._object(member) if self.text == "{" else member
+
+    def _object(self, named: CelNode) -> CelNode:
+        """An object of a type, whose name is read already."""
+        names = [named.name]
+        while named.kind == "select":
+            named = named.parts[0]
+            names.append(named.name)
+        if named.kind != "name":
+            raise NotUnderstood("an object without a type")
+        _, at = self._take()
+        return CelNode("object", at, ".".join(reversed(names)), self._list("}", self._field))
+
+    def _field(self) -> CelNode:
+        if self.kind != "name":
+            raise NotUnderstood(self.text)
+        name, _ = self._take()
+        _, at = self._take(":")
+        return CelNode("field", at, name, (self.expression(),))
 
     def _primary(self) -> CelNode:
         kind, text, at = self._peek()
@@ -138,14 +158,16 @@ class _Parser:
             return self._named()
         self._take()
         if kind == "text":
-            length = len(text.strip("rR").strip("'\""))
-            return CelNode("literal", at, "string", length=length)
+            marks = text[: re.search("['\"]", text).start()]  # type: ignore[union-attr]
+            plain = text.lstrip("rRbB").strip("'\"")
+            name = "bytes" if "b" in marks.lower() else "string"
+            return CelNode("literal", at, name, length=len(plain), text=plain)
         if kind == "number":
-            return CelNode("literal", at, _number(text))
+            return CelNode("literal", at, _number(text), text=text)
         if text == "(":
-            found = self.expression()
+            node = self.expression()
             self._take(")")
-            return found
+            return node
         if text == "[":
             return CelNode("list", at, parts=self._list("]", self.expression))
         if text == "{":
@@ -174,14 +196,14 @@ class _Parser:
 
     def _list(self, end: str, read: Callable[[], CelNode]) -> tuple[CelNode, ...]:
         """The items up to ``end``; a comma may follow the last."""
-        found: list[CelNode] = []
+        nodes: list[CelNode] = []
         while self.text != end:
-            found.append(read())
+            nodes.append(read())
             if self.text != ",":
                 break
             self._take()
         self._take(end)
-        return tuple(found)
+        return tuple(nodes)
 
 
 def _number(text: str) -> str:

@@ -71,9 +71,9 @@ class Schedule:
         for day in self._days(local.date()):
             for hour in sorted(self.fields[1].numbers):
                 for minute in sorted(self.fields[0].numbers):
-                    found = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
-                    if _exists(found) and found > moment:
-                        return found
+                    time = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
+                    if _exists(time) and time > moment:
+                        return time
         return None
 
     def _days(self, first: date) -> Iterator[date]:
@@ -135,8 +135,8 @@ def _field(text: str, bounds: _Bounds) -> _Field:
     is_star = False
     for part in text.split(","):
         if part:
-            found, star = _range(part, bounds)
-            numbers |= found
+            some, star = _range(part, bounds)
+            numbers |= some
             is_star = is_star or star
     return _Field(frozenset(numbers), is_star)
 

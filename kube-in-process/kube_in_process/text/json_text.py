@@ -56,7 +56,7 @@ def check_depth(value: Any) -> None:
     """Raise ValueError if the value is nested too deeply."""
     level = [value]
     for _ in range(_MAX_DEPTH):
-        level = [inner for each in level for inner in _below(each)]
+        level = [inner for outer in level for inner in _below(outer)]
         if not level:
             return
     raise ValueError(_TOO_DEEP)
@@ -68,7 +68,7 @@ def _below(value: Any) -> list[Any]:
         inner = list(value.values())
     elif isinstance(value, list):
         inner = value
-    return [each for each in inner if isinstance(each, (dict, list))]
+    return [item for item in inner if isinstance(item, (dict, list))]
 
 
 def _constant(text: str) -> Any:
@@ -92,7 +92,7 @@ def _whole(value: Any, pairs: Pairs) -> Any:
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_whole(each, pairs) for each in value]
+        return [_whole(item, pairs) for item in value]
     if isinstance(value, dict):
-        return pairs([(_whole(key, pairs), _whole(each, pairs)) for key, each in value.items()])
+        return pairs([(_whole(key, pairs), _whole(item, pairs)) for key, item in value.items()])
     return value

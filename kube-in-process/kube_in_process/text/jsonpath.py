@@ -26,24 +26,24 @@ def find(path: str, value: Json) -> list[Json]:
     Raises:
         ValueError: the path is not understood.
     """
-    found: Iterable[Json] = [value]
+    values: Iterable[Json] = [value]
     for step in steps(path):
-        found = list(_follow(step, found))
-    return list(found)
+        values = list(_follow(step, values))
+    return list(values)
 
 
 @lru_cache(maxsize=512)
 def steps(path: str) -> tuple[Step, ...]:
     """The steps of a path. Raises ValueError."""
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
-    found: list[Step] = []
+    path_steps: list[Step] = []
     while text:
         match = _STEP.match(text)
         if match is None:
             raise ValueError(f"JSONPath {path!r} is not understood at {text!r}")
-        found.append(_step(match))
+        path_steps.append(_step(match))
         text = text[match.end() :]
-    return tuple(found)
+    return tuple(path_steps)
 
 
 def _step(match: re.Match[str]) -> Step:

@@ -10,8 +10,8 @@ _SELECTORS = {"In": "in", "NotIn": "notin"}
 def selector_text(selector: Object) -> str:
     """A metav1.LabelSelector in the syntax of a query."""
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for each in selector.get("matchExpressions") or []:
-        parts.append(_expression_text(each))
+    for expression in selector.get("matchExpressions") or []:
+        parts.append(_expression_text(expression))
     return ",".join(parts)
 
 

@@ -28,10 +28,10 @@ def number(value: object) -> Decimal:
     """
     if value is None:
         return Decimal(0)
-    found = _PARTS.match(str(value))
-    if found is None:
+    match = _PARTS.match(str(value))
+    if match is None:
         raise ValueError(f"{value} is no quantity")
-    digits, suffix = Decimal(found.group(1)), found.group(2)
+    digits, suffix = Decimal(match.group(1)), match.group(2)
     if suffix in _BINARY:
         return digits * Decimal(1024) ** _BINARY[suffix]
     if suffix in _DECIMAL:

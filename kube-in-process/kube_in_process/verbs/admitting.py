@@ -44,10 +44,10 @@ def mutated(write: Write, obj: Object, old: Object | None = None) -> Object:
     if changed.obj is None or changed.obj == request.obj:
         return obj
     target = write.target
-    made = write.strategy.inward(changed.obj, target.kind, target.version_or_default)
-    made |= {"kind": target.kind.kind, "apiVersion": target.kind.api_version()}
-    write.strategy.default(made, write.state.features)
-    return made
+    stored = write.strategy.inward(changed.obj, target.kind, target.version_or_default)
+    stored |= {"kind": target.kind.kind, "apiVersion": target.kind.api_version()}
+    write.strategy.default(stored, write.state.features)
+    return stored
 
 
 def _is_misnamed(write: Write, obj: Object) -> bool:

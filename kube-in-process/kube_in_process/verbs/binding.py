@@ -67,7 +67,9 @@ def _scheduled(write: Write, status: Object) -> None:
         "lastTransitionTime": timestamp(write.state.clock.now()),
     }
     conditions = list(status.get("conditions") or [])
-    places = [index for index, each in enumerate(conditions) if each["type"] == "PodScheduled"]
+    places = [
+        index for index, condition in enumerate(conditions) if condition["type"] == "PodScheduled"
+    ]
     if places:
         conditions[places[0]] = condition
     else:
@@ -91,14 +93,14 @@ _TARGETS = ("Node", "<empty>")
 def _check_node(target: Object) -> None:
     """On real servers an invalid target is an error 500, not a 422."""
     kind = target.get("kind") or ""
-    found = []
+    field_errors = []
     if kind not in ("", "Node"):
-        found.append(errors.not_supported("target.kind", kind, _TARGETS))
+        field_errors.append(errors.not_supported("target.kind", kind, _TARGETS))
     if not target.get("name"):
-        found.append(errors.required("target.name"))
-    if found:
-        text = ", ".join(str(each) for each in found)
-        raise StatusError(500, "", text if len(found) == 1 else f"[{text}]")
+        field_errors.append(errors.required("target.name"))
+    if field_errors:
+        text = ", ".join(str(error) for error in field_errors)
+        raise StatusError(500, "", text if len(field_errors) == 1 else f"[{text}]")
 
 
 def _check_binding(write: Write, pod: Object, binding: Object) -> None:

@@ -54,17 +54,19 @@ class Removed:
 
 def check_options(options: DeleteOptions) -> None:
     """Refuse contradicting delete options (422)."""
-    found = []
+    field_errors = []
     if options.orphan_dependents is not None and options.propagation:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(errors.invalid_value("propagationPolicy", options.propagation, text))
+        field_errors.append(errors.invalid_value("propagationPolicy", options.propagation, text))
     if options.propagation and options.propagation not in _POLICIES:
         supported = (*_POLICIES, "nil")
-        found.append(errors.not_supported("propagationPolicy", options.propagation, supported))
-    if any(each != "All" for each in options.dry_run):
-        found.append(errors.not_supported("dryRun", list(options.dry_run), ("All",)))
-    if found:
-        raise errors.invalid(_OPTIONS, found)
+        field_errors.append(
+            errors.not_supported("propagationPolicy", options.propagation, supported)
+        )
+    if any(value != "All" for value in options.dry_run):
+        field_errors.append(errors.not_supported("dryRun", list(options.dry_run), ("All",)))
+    if field_errors:
+        raise errors.invalid(_OPTIONS, field_errors)
 
 
 def delete(removal: Removal) -> Removed:
@@ -125,14 +127,14 @@ def _check_preconditions(removal: Removal, obj: Object) -> None:
         _mismatch(removal, "ResourceVersion", version, meta["resourceVersion"], "modified")
 
 
-def _mismatch(removal: Removal, what: str, asked: str, found: str, maybe: str) -> None:
+def _mismatch(removal: Removal, what: str, asked: str, stored_value: str, maybe: str) -> None:
     if removal.target.kind.plural == "namespaces":
-        why = f"{what} in precondition: {asked}, {what} in object meta: {found}"
+        why = f"{what} in precondition: {asked}, {what} in object meta: {stored_value}"
         raise errors.conflict(removal.target.subject, f"Precondition failed: {why}")
     raise errors.conflict(
         removal.target.typed_subject,
         f"the {what} in the precondition ({asked}) does not match the {what} in record "
-        f"({found}). The object might have been {maybe}",
+        f"({stored_value}). The object might have been {maybe}",
     )
 
 
@@ -228,8 +230,8 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
     silent = replace(removal.options, warnings=[])
     quiet = replace(removal, options=silent, named=False, admission=False)
     refused: list[StatusError] = []
-    for each in _admitted(replace(quiet, admission=True), body["items"], refused):
-        delete(replace(quiet, target=each))
+    for target in _admitted(replace(quiet, admission=True), body["items"], refused):
+        delete(replace(quiet, target=target))
     if refused:
         raise refused[0]
     return body
@@ -238,7 +240,7 @@ def delete_collection(removal: Removal, options: ListOptions) -> Object:
 def _admitted(removal: Removal, items: list[Object], refused: list[StatusError]) -> list[Target]:
     """The objects that may be deleted. All are asked about before the first is deleted, as a
     request that waits for webhooks begins once more."""
-    found: list[Target] = []
+    targets: list[Target] = []
     for item in items:
         meta = item["metadata"]
         target = replace(removal.target, name=meta["name"], namespace=meta.get("namespace", ""))
@@ -249,5 +251,5 @@ def _admitted(removal: Removal, items: list[Object], refused: list[StatusError])
         except StatusError as error:
             refused.append(error)
         else:
-            found.append(target)
-    return found
+            targets.append(target)
+    return targets

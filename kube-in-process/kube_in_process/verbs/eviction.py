@@ -93,7 +93,9 @@ def _is_unhealthy(pod: Object, budget: Object) -> bool:
     The rule is that of k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go.
     """
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+    if any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    ):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -104,16 +106,16 @@ def _is_unhealthy(pod: Object, budget: Object) -> bool:
 
 def _budget(write: Write, pod: Object) -> Object | None:
     labels = pod["metadata"].get("labels") or {}
-    found = [
+    budgets = [
         budget
         for budget in write.state.store.list(
             "policy", "poddisruptionbudgets", write.target.namespace
         )
         if _selects(budget, labels)
     ]
-    if len(found) > 1:
+    if len(budgets) > 1:
         raise StatusError(500, "", _TWO_BUDGETS)
-    return found[0] if found else None
+    return budgets[0] if budgets else None
 
 
 def _selects(budget: Object, labels: dict[str, str]) -> bool:

@@ -123,7 +123,7 @@ def _is_misnamed(write: Write, obj: Object) -> bool:
     wanted = (write.target.kind.api_version(write.target.version), write.target.kind.kind)
     version = obj.get("apiVersion")
     given = ("" if version is None else version, obj.get("kind"))
-    return given != wanted and all(isinstance(each, str) for each in given)
+    return given != wanted and all(isinstance(part, str) for part in given)
 
 
 def _misnamed(write: Write, obj: Object) -> Object:
@@ -140,16 +140,16 @@ def _misnamed(write: Write, obj: Object) -> Object:
     wanted = target.kind.api_version(target.version)
     version = obj["apiVersion"] = obj.get("apiVersion") or ""
     decoded: Object = {"metadata": obj["metadata"]}
-    found = write.state.decoder.clean(target.kind, target.version_or_default, decoded)
+    problems = write.state.decoder.clean(target.kind, target.version_or_default, decoded)
     if version.count("/") > 1:
         name = f'{obj["kind"]} in version "{version}" cannot be handled as a {obj["kind"]}'
         raise errors.bad_request(f"{name}: unexpected GroupVersion string: {version}")
     group, _, short = version.rpartition("/")
     if (group, obj["kind"]) == (target.kind.group, target.kind.kind):
         unknown = sorted(obj.keys() - {"apiVersion", "kind", "metadata"})
-        found += [f'unknown field "{name}"' for name in unknown]
+        problems += [f'unknown field "{name}"' for name in unknown]
         obj = {"apiVersion": version, "kind": obj["kind"], "metadata": decoded["metadata"]}
-    _report(write, found, short)
+    _report(write, problems, short)
     if version != wanted and write.verb != "patch":
         raise errors.bad_request(_other_version(version, wanted))
     write.options.warnings.extend(metadata.drop_repeated_owners(obj["metadata"], write.verb))
@@ -178,8 +178,8 @@ _JSON_NAMES = {bool: "bool", int: "number", float: "number", list: "array", dict
 
 def _no_text(value: Any, key: str, target: Target) -> str:
     kind = target.kind.kind
-    found = _JSON_NAMES.get(type(value), "value")
-    text = f"json: cannot unmarshal {found} into Go struct field .{key} of type string"
+    name = _JSON_NAMES.get(type(value), "value")
+    text = f"json: cannot unmarshal {name} into Go struct field .{key} of type string"
     why = f"couldn't get version/kind; json parse error: {text}"
     return f'{kind} in version "{target.version}" cannot be handled as a {kind}: {why}'
 
@@ -223,17 +223,17 @@ def unconvertible(given: str, target: Target) -> str:
 
 def _check_fields(write: Write, obj: Object) -> None:
     version = write.target.version_or_default
-    found = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
+    problems = write.state.decoder.clean(write.target.kind, version, obj, maps=write.maps)
     if write.verb == "apply":
         # the merge has refused unknown fields already; there is no warning about the others
-        found = []
-    _report(write, found, version)
+        problems = []
+    _report(write, problems, version)
 
 
-def _report(write: Write, found: list[str], version: str) -> None:
+def _report(write: Write, problems: list[str], version: str) -> None:
     """Warn of unknown and repeated fields, or refuse them under Strict. ``version`` is the body's
     without its group."""
-    unknown = [*write.options.repeated, *found]
+    unknown = [*write.options.repeated, *problems]
     if write.options.field_validation == "Strict" and unknown:
         raise errors.bad_request(_strict(write.target, unknown, version))
     if write.options.field_validation != "Ignore":

@@ -69,8 +69,8 @@ def _patch_object(
         StatusError: 400, 404, 409, 422.
     """
     old = stored(write.state, write.target)
-    found = decode(as_patched(encode(old)))
-    outward = write.state.outward(write.target.kind, write.target.version, found)
+    read = decode(as_patched(encode(old)))
+    outward = write.state.outward(write.target.kind, write.target.version, read)
     new = change(write.state.decoder.as_written(write.target.kind, write.target.version, outward))
     if strategic is not None:
         write, new = replace(write, maps=True), _converted(write, new, strategic)

@@ -151,20 +151,20 @@ def match_errors(options: ListOptions) -> list[FieldError]:
     """The errors of resourceVersionMatch on a list."""
     match, version = options.resource_version_match, options.resource_version
     path = "resourceVersionMatch"
-    found = []
+    field_errors = []
     if match:
         if not version:
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            found.append(errors.forbidden_field(path, text))
+            field_errors.append(errors.forbidden_field(path, text))
         if options.continue_token:
             text = "resourceVersionMatch is forbidden when continue is provided"
-            found.append(errors.forbidden_field(path, text))
+            field_errors.append(errors.forbidden_field(path, text))
         if match not in _MATCHES:
-            found.append(errors.not_supported(path, match, _MATCHES))
+            field_errors.append(errors.not_supported(path, match, _MATCHES))
         if match == "Exact" and version == "0":
             text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            found.append(errors.forbidden_field(path, text))
-    return found
+            field_errors.append(errors.forbidden_field(path, text))
+    return field_errors
 
 
 def too_large_version(asked: int, current: int) -> StatusError:
@@ -223,15 +223,15 @@ def list_objects(
     read = outline if to_encode and as_stored else decode
     keys = page.items.keys
     start = bisect_right(keys, page.start) if page.start else 0
-    found: list[Object] = []
+    objects: list[Object] = []
     last, after = "", len(keys)
     for index in range(start, len(keys)):
-        if page.limit and len(found) == page.limit:
+        if page.limit and len(objects) == page.limit:
             after = index
             break
         obj = read(page.items.data(keys[index]))
         if selector.everything or selector.matches(_labelled(obj) if read is outline else obj):
-            found.append(obj)
+            objects.append(obj)
             last = keys[index]
     remaining = len(keys) - after
     metadata: Object = {"resourceVersion": str(page.revision)}
@@ -242,7 +242,7 @@ def list_objects(
         metadata["continue"] = Continue(page.revision, last).encode()
         if selector.everything:
             metadata["remainingItemCount"] = remaining
-    return _list_body(state, target, metadata, found)
+    return _list_body(state, target, metadata, objects)
 
 
 def _labelled(obj: Object) -> Object:
@@ -251,9 +251,11 @@ def _labelled(obj: Object) -> Object:
     return {"metadata": {"labels": decode_any(labels)}}
 
 
-def _list_body(state: ServerState, target: Target, metadata: Object, found: list[Object]) -> Object:
+def _list_body(
+    state: ServerState, target: Target, metadata: Object, objects: list[Object]
+) -> Object:
     kind = target.kind
-    outward = [state.outward(kind, target.version, obj) for obj in found]
+    outward = [state.outward(kind, target.version, obj) for obj in objects]
     if not kind.custom:
         for obj in outward:
             del obj["kind"], obj["apiVersion"]
@@ -287,7 +289,7 @@ def _only_named(page: _Page, target: Target, options: ListOptions) -> _Page:
     So such a list has no second page. From ``ListPredicate`` of the generic registry.
     """
     terms = parse_fields(options.field_selector)
-    name = next((each.value for each in terms if each.equal and each.key == "metadata.name"), "")
+    name = next((term.value for term in terms if term.equal and term.key == "metadata.name"), "")
     everywhere = target.kind.namespaced and not target.namespace
     if not name or everywhere or options.continue_token:
         return page

@@ -73,12 +73,12 @@ def _check(write: Write, meta: Object, old: Object, replicas: int) -> None:
             else errors.MODIFIED_MEANWHILE
         )
         raise errors.conflict(write.target.subject, why)
-    found = validate_meta(meta, write.strategy)
+    field_errors = validate_meta(meta, write.strategy)
     if replicas < 0:
         text = "must be greater than or equal to 0"
-        found.append(errors.invalid_value("spec.replicas", replicas, text))
-    if found:
-        raise errors.invalid(Subject("autoscaling", "Scale", write.target.name), found)
+        field_errors.append(errors.invalid_value("spec.replicas", replicas, text))
+    if field_errors:
+        raise errors.invalid(Subject("autoscaling", "Scale", write.target.name), field_errors)
 
 
 def _scale_of(paths: ScalePaths, obj: Object) -> Object:
@@ -103,8 +103,8 @@ def _selector(paths: ScalePaths, obj: Object) -> Any:
         selector = obj["spec"].get("selector") or {}
         plain = obj["kind"] == "ReplicationController"
         return selector_text({"matchLabels": selector} if plain else selector)
-    found = jsonpath.find(paths.selector, obj) if paths.selector else []
-    return found[0] if found else None
+    values = jsonpath.find(paths.selector, obj) if paths.selector else []
+    return values[0] if values else None
 
 
 def _number(path: str, obj: Object) -> int:

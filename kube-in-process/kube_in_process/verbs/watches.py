@@ -29,34 +29,34 @@ class Event:
     """One line of a stream: the object, or stored bytes that need no change."""
 
     type: str
-    made: Object | None = None
+    given: Object | None = None
     data: bytes = b""
 
     @property
     def object(self) -> Object:
-        return decode(self.data) if self.made is None else self.made
+        return decode(self.data) if self.given is None else self.given
 
     def encoded(self) -> bytes:
-        return self.data if self.made is None else encode(self.made)
+        return self.data if self.given is None else encode(self.given)
 
 
 def check_watch_options(options: WatchOptions) -> None:
     """The rules for resourceVersionMatch and sendInitialEvents on a watch (422)."""
     path, match = "resourceVersionMatch", options.resource_version_match
-    found = []
+    field_errors = []
     if options.send_initial_events is None:
         if match:
             text = (
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
-            found.append(errors.forbidden_field(path, text))
+            field_errors.append(errors.forbidden_field(path, text))
     elif match != "NotOlderThan":
         text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found.append(errors.forbidden_field(path, text))
+        field_errors.append(errors.forbidden_field(path, text))
         if match:
-            found.append(errors.not_supported(path, match, ("NotOlderThan",)))
-    if found:
-        raise errors.invalid(_OPTIONS, found)
+            field_errors.append(errors.not_supported(path, match, ("NotOlderThan",)))
+    if field_errors:
+        raise errors.invalid(_OPTIONS, field_errors)
 
 
 class Watch:

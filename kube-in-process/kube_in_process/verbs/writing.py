@@ -65,10 +65,12 @@ def _insert(write: Write, obj: Object) -> Object:
     meta["uid"] = metadata.new_uid(state.rng)
     meta["creationTimestamp"] = metadata.timestamp(state.clock.now())
     write.strategy.prepare_create(obj, write.context)
-    found = write.strategy.validate(obj, write.context)
+    field_errors = write.strategy.validate(obj, write.context)
     if write.strategy.validates_metadata and not _is_misnamed(write, obj):
-        found = [*metadata.validate_meta(meta, write.strategy), *found]
-    _refuse(_subject(write.target, obj), found or metadata.validate_meta(meta, write.strategy))
+        field_errors = [*metadata.validate_meta(meta, write.strategy), *field_errors]
+    _refuse(
+        _subject(write.target, obj), field_errors or metadata.validate_meta(meta, write.strategy)
+    )
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, {}))
     write.strategy.warn(obj, write.context)
@@ -95,9 +97,9 @@ def _store_new(write: Write, obj: Object) -> Object:
         # the storage takes another text for no version
         text = "resourceVersion should not be set on objects to be created"
         raise errors.StatusError(500, "", text)
-    found = write.state.store.get(target.address)
-    if found is not None:
-        deleting = bool(found["metadata"].get("deletionTimestamp"))
+    stored = write.state.store.get(target.address)
+    if stored is not None:
+        deleting = bool(stored["metadata"].get("deletionTimestamp"))
         generated = bool(obj["metadata"].get("generateName"))
         # events of both groups are stored as one kind, which an error about a generated name gives
         events = target.kind.plural == "events" and generated
@@ -144,9 +146,9 @@ def _in_order(meta: Object) -> Object:
     return {**first, **{key: value for key, value in meta.items() if key not in first}}
 
 
-def _refuse(subject: errors.Subject, found: list[errors.FieldError]) -> None:
-    if found:
-        raise errors.invalid(subject, found)
+def _refuse(subject: errors.Subject, field_errors: list[errors.FieldError]) -> None:
+    if field_errors:
+        raise errors.invalid(subject, field_errors)
 
 
 def _subject(target: Target, obj: Object) -> errors.Subject:
@@ -242,7 +244,7 @@ def _insert_named(write: Write, obj: Object) -> Object:
 _STORED_AS = {"nodes": "minions", "services": "services/specs"}
 
 
-def other_uid(write: Write, uid: str, found: str) -> str:
+def other_uid(write: Write, uid: str, stored_uid: str) -> str:
     """The storage's error text for a UID that differs from the found one ('' without an object)."""
     address = write.target.address
     plural = _STORED_AS.get(address.plural, address.plural)
@@ -251,7 +253,7 @@ def other_uid(write: Write, uid: str, found: str) -> str:
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(parts)}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-        f"UID in object meta: {found}"
+        f"UID in object meta: {stored_uid}"
     )
 
 

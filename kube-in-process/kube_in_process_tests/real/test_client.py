@@ -31,11 +31,11 @@ class Broken(Transport):
 
 async def connected() -> DocumentClient:
     """A client of a server that has the namespace ``team``."""
-    made = DocumentClient(
+    client = DocumentClient(
         api_server(ClusterOptions(nodes=0), LoopClock(EPOCH)).transport(ADMIN), "test"
     )
-    await made.create(SYSTEM)
-    return made
+    await client.create(SYSTEM)
+    return client
 
 
 async def test_a_dry_run_writes_nothing() -> None:
@@ -44,8 +44,8 @@ async def test_a_dry_run_writes_nothing() -> None:
     await client.apply(MAP, "test", dry_run=True)
     assert await client.list(CONFIG, "team") == []
     await client.apply(MAP, "test")
-    (made,) = await client.list(CONFIG, "team")
-    assert (made["kind"], made["data"]) == ("ConfigMap", {"a": "1"})
+    (listed,) = await client.list(CONFIG, "team")
+    assert (listed["kind"], listed["data"]) == ("ConfigMap", {"a": "1"})
 
 
 async def test_a_refusal_has_the_words_of_the_server() -> None:

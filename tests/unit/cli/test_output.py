@@ -13,7 +13,7 @@ import yaml
 from claimctl.cli.color import VARIABLE
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, columns, print_table, printable, render
-from claimctl.text import age, counted, duration
+from claimctl.text import age, counted, duration, natural
 from tests.support.terminal import Terminal
 
 TABLE = Table(
@@ -204,3 +204,15 @@ def test_signs_that_stdout_cannot_show_are_replaced_all_together(
 ) -> None:
     monkeypatch.setattr("sys.stdout", SimpleNamespace(encoding=encoding))
     assert printable(("─", "█"), ("-", "#")) == shown
+
+
+def test_names_with_numbers_are_sorted_as_people_count() -> None:
+    names = ["train-10.sts.gpu", "train", "train-2.sts.nic", "2", "train-02", "train-2.sts.gpu"]
+    assert sorted(names, key=natural) == [
+        "2",
+        "train",
+        "train-02",
+        "train-2.sts.gpu",
+        "train-2.sts.nic",
+        "train-10.sts.gpu",
+    ]

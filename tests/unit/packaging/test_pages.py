@@ -88,6 +88,7 @@ PLURALS = {
     "Deployment": "deployments",
     "ResourceClaim": "resourceclaims",
     "ResourceClaimTemplate": "resourceclaimtemplates",
+    "StatefulSet": "statefulsets",
 }
 
 

@@ -161,7 +161,7 @@ class _Player:
     def _bound(self, text: str, action: TraceAction) -> str:
         """Placeholders replaced by what they stand for here."""
         text = text.replace("<time>", (EPOCH + timedelta(seconds=action.at)).strftime(_TIME))
-        text = re.sub(r"[\w.-]+-<[\w:<>-]+>", lambda found: self._name(found.group(), action), text)
+        text = re.sub(r"[\w.-]+-<[\w:<>-]+>", lambda match: self._name(match.group(), action), text)
         return re.sub(r"<uid:\d+>", lambda _: self._uid(), text)
 
     def _uid(self) -> str:

@@ -35,12 +35,12 @@ class RefusedRequest:
 def requests() -> tuple[RefusedRequest, ...]:
     """All requests, in the order of the file."""
     text = files(__package__).joinpath("cases.yaml").read_text(encoding="utf-8")
-    return tuple(_request(each) for each in yaml.safe_load(text))
+    return tuple(_request(case) for case in yaml.safe_load(text))
 
 
-def _request(each: Mapping[str, Any]) -> RefusedRequest:
-    method, _, path = each["request"].partition(" ")
-    return RefusedRequest(each["case"], method, path, each["body"])
+def _request(case: Mapping[str, Any]) -> RefusedRequest:
+    method, _, path = case["request"].partition(" ")
+    return RefusedRequest(case["case"], method, path, case["body"])
 
 
 def recording_of(version: str) -> Path:

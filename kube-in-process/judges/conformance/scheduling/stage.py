@@ -217,7 +217,7 @@ class CaseStage:
 
     def _without_uids(self, text: str) -> str:
         return _UID.sub(
-            lambda each: f"<{_unnumbered(self._names.get(each.group(), 'uid'))}>", _stable(text)
+            lambda pair: f"<{_unnumbered(self._names.get(pair.group(), 'uid'))}>", _stable(text)
         )
 
     # The end

@@ -13,7 +13,7 @@ VERSIONS = ("1.34", "1.36")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", CASES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 async def test_the_embedded_cluster_does_what_the_real_one_did(case: Case, version: str) -> None:
     wanted = recorded(version)[case.__name__]
     major, minor = (int(part) for part in version.split("."))

@@ -496,7 +496,7 @@ def _merged(events: list[Seen], states: list[str]) -> list[str]:
     """
     kept: list[str] = []
     both = zip(events, states, strict=True)
-    for _, run in groupby(both, key=lambda each: _without_list(each[1])):
+    for _, run in groupby(both, key=lambda change: _without_list(change[1])):
         same = list(run)
         lists = [_listed(seen) for seen, _ in same]
         came = sum(len(new - old) for old, new in pairwise(lists))
@@ -624,7 +624,7 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
             kind, plain = mark[0]
             if mark not in before and (kind, level_text(plain)) not in racing:
                 firsts.setdefault(mark, number)
-    items = sorted(firsts.items(), key=lambda each: each[1])
+    items = sorted(firsts.items(), key=lambda pair: pair[1])
     if len(items) > 400:
         return {}
     for (name, did), at in items:

@@ -159,4 +159,4 @@ def _sort_references(shown: Object) -> None:
     """Sort a claim's list: its order depends on a race between equal pods."""
     listed = shown.get("status", {}).get("reservedFor")
     if listed:
-        listed.sort(key=lambda each: json.dumps(each, sort_keys=True))
+        listed.sort(key=lambda reference: json.dumps(reference, sort_keys=True))

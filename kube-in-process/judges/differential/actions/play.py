@@ -140,7 +140,7 @@ class Player:
             if not await self._kubelets():
                 break
             await self._rest()
-        segment.events = sorted(self._log.seen[first:], key=lambda each: each.version)
+        segment.events = sorted(self._log.seen[first:], key=lambda change: change.version)
         segment.rest = dict(self._log.current)
         self.played.segments.append(segment)
 

@@ -137,13 +137,13 @@ def _placed(text: str) -> str:
         return f"<{kind}:{numbers.setdefault((kind, value), count)}>"
 
     text = _NAMESPACE.sub("ns", _TIME.sub("<time>", text))
-    text = _UID.sub(lambda found: number("uid", found.group()), text)
-    text = _LABEL.sub(lambda found: found.group(1) + number("hash", found.group(2)), text)
+    text = _UID.sub(lambda match: number("uid", match.group()), text)
+    text = _LABEL.sub(lambda match: match.group(1) + number("hash", match.group(2)), text)
     hashes = {value for kind, value in numbers if kind == "hash"}
     for value in sorted(hashes, key=len, reverse=True):
         text = text.replace(f"-{value}", "-" + number("hash", value))
-    text = _OWNED.sub(lambda found: "-" + number("hash", found.group(1)), text)
-    return _MADE.sub(lambda found: "-" + number("gen", found.group(1)), text)
+    text = _OWNED.sub(lambda match: "-" + number("hash", match.group(1)), text)
+    return _MADE.sub(lambda match: "-" + number("gen", match.group(1)), text)
 
 
 def _rows(body: Object) -> str:

@@ -118,7 +118,7 @@ class Rehearsals:
             async with self._changed:
                 self._under_way -= 1
                 self._ready.append(rehearsal)
-                self._ready.sort(key=lambda each: each.number)
+                self._ready.sort(key=lambda rehearsal: rehearsal.number)
                 self._changed.notify_all()
 
     async def take(self, left: Callable[[], float]) -> Rehearsal | None:

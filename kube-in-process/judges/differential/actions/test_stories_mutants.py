@@ -150,7 +150,7 @@ MUTANTS: dict[Callable[[Patch], None], str] = {
 
 
 def _noticed(version: tuple[int, int], first: str) -> bool:
-    for path in sorted(recordings(), key=lambda each: f"-{first}-" not in each.name):
+    for path in sorted(recordings(), key=lambda recording: f"-{first}-" not in recording.name):
         of, story, theirs = load(path)
         if of == version and differences(
             theirs, on_embedded((version, version >= (1, 36)), story, "s0")
@@ -159,7 +159,7 @@ def _noticed(version: tuple[int, int], first: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_broken_component_is_noticed(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
     mutant(monkeypatch)
     assert _noticed((1, 36), MUTANTS[mutant])

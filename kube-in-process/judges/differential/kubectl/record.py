@@ -87,15 +87,15 @@ def transcript(name: str, server: str, proxy: Proxy, chosen: str) -> dict[str, A
     """The notes of a proxy in the form of the other recordings."""
     encoder, steps = Encoder(chosen), []
     for note, asked, answer in proxy.seen:
-        made: dict[str, Any] = {"note": note, "request": encoder.request(asked)}
+        step: dict[str, Any] = {"note": note, "request": encoder.request(asked)}
         body = without_managed_fields(body_of(answer))
         headers = encoder.answer(dict(answer.headers))
-        made["response"] = {
+        step["response"] = {
             "status": answer.status,
             "headers": headers,
             "body": encoder.answer(body),
         }
-        steps.append(made)
+        steps.append(step)
     about = "What kubectl asks at its commands."
     return {"name": name, "server": server, "about": about, "steps": steps}
 

@@ -132,9 +132,9 @@ class ClaimController(Component[Task]):
             self._remember(uid(group))
         named = group["spec"].get("resourceClaims") or ()
         generated = (group.get("status") or {}).get("resourceClaimStatuses") or ()
-        for each in (*named, *generated):
-            if each.get("resourceClaimName"):
-                self.queue.add(("claim", change.key[0], each["resourceClaimName"]))
+        for entry in (*named, *generated):
+            if entry.get("resourceClaimName"):
+                self.queue.add(("claim", change.key[0], entry["resourceClaimName"]))
         if change.new is not None and change.old is None:
             for pod in self.views["pods"].items():
                 if namespace(pod) == change.key[0] and group_name(pod) == change.key[1]:
@@ -147,7 +147,7 @@ class ClaimController(Component[Task]):
         if claim is None:
             return
         listed = reserved_for(claim)
-        valid = [each for each in listed if self._stays(claim, each)]
+        valid = [reference for reference in listed if self._stays(claim, reference)]
         protected = FINALIZER in finalizers(claim)
         if len(valid) < len(listed):
             self._clean(claim, valid, deallocate=protected and not valid)
@@ -213,7 +213,7 @@ class ClaimController(Component[Task]):
             space, plain = _split(owner)
             pod = self.views["pods"].get(space, plain) or self.api.find("pods", space, plain)
             owned = pod is not None and any(
-                each["uid"] == uid(pod) for each in claim["metadata"]["ownerReferences"]
+                reference["uid"] == uid(pod) for reference in claim["metadata"]["ownerReferences"]
             )
             if (pod is None or not owned or done(pod)) and not deleting(claim):
                 self.api.delete("resourceclaims", *key_of(claim))
@@ -224,10 +224,10 @@ class ClaimController(Component[Task]):
         """Whether a claim must be generated, or an allocated claim does not list this bound pod."""
         if deleting(pod) or self._stays_out(pod):
             return False
-        for each in pod_claims(pod, self._group(pod)):
-            if each.claim is None:
+        for pod_claim in pod_claims(pod, self._group(pod)):
+            if pod_claim.claim is None:
                 return not ended(pod)
-            if each.claim and node_name(pod) and self._unlisted(pod, each) is not None:
+            if pod_claim.claim and node_name(pod) and self._unlisted(pod, pod_claim) is not None:
                 return True
         return False
 
@@ -258,13 +258,13 @@ class ClaimController(Component[Task]):
     def _lists(self, claim: Object, wanted: str) -> bool:
         """Hundreds of pods of the same claim ask one after the other."""
         if self._listed[0] is not claim:
-            self._listed = claim, frozenset(each["uid"] for each in reserved_for(claim))
+            self._listed = claim, frozenset(reference["uid"] for reference in reserved_for(claim))
         return wanted in self._listed[1]
 
     def _group_is_listed(self, pod: Object, claim: Object) -> bool:
         if not group_name(pod) or not self.context.features.kcm_pod_groups:
             return False
-        listed = [each["name"] for each in reserved_for(claim) if is_group(each)]
+        listed = [reference["name"] for reference in reserved_for(claim) if is_group(reference)]
         return group_name(pod) in listed or self._group(pod) is None
 
     def _sync_pod(self, space: str, plain: str) -> None:
@@ -276,10 +276,10 @@ class ClaimController(Component[Task]):
             pod = self._generator.for_pod(pod, group)
         if not node_name(pod):
             return
-        for each in tuple(pod_claims(pod, group)):
-            claim = self._unlisted(pod, each)
+        for pod_claim in tuple(pod_claims(pod, group)):
+            claim = self._unlisted(pod, pod_claim)
             if claim is not None:
-                shared = group if each.group else None
+                shared = group if pod_claim.group else None
                 self._put_back(claim, pod, shared)
 
     def _put_back(self, claim: Object, pod: Object, group: Object | None) -> None:

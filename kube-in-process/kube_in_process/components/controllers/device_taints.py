@@ -62,15 +62,15 @@ class DeviceTaintController(Component[Key]):
         if before == self._taints or not self.context.features.device_taints:
             return
         for claim in self.views["resourceclaims"].items():
-            if any(each in before or each in self._taints for each in _devices(claim)):
+            if any(device in before or device in self._taints for device in _devices(claim)):
                 self._note(claim)
 
     def _evicting(self) -> Iterator[tuple[Identity, list[Object]]]:
         for device in published(self.views["resourceslices"].items()):
             taints = device.body.get("taints") or ()
-            found = [each for each in taints if each["effect"] == NO_EXECUTE]
-            if found:
-                yield device.identity, found
+            evicting = [taint for taint in taints if taint["effect"] == NO_EXECUTE]
+            if evicting:
+                yield device.identity, evicting
 
     def _rule_changed(self, change: Change) -> None:
         rule = change.new
@@ -89,11 +89,11 @@ class DeviceTaintController(Component[Key]):
             self._note(change.new)
 
     def _note(self, claim: Object) -> None:
-        for each in reserved_for(claim):
-            if is_pod(each):
-                self.queue.add((namespace(claim), each["name"]))
-            elif is_group(each) and self.context.features.kcm_pod_groups:
-                group = f"{namespace(claim)}/{each['name']}"
+        for reference in reserved_for(claim):
+            if is_pod(reference):
+                self.queue.add((namespace(claim), reference["name"]))
+            elif is_group(reference) and self.context.features.kcm_pod_groups:
+                group = f"{namespace(claim)}/{reference['name']}"
                 for pod in self.views["pods"].by("group", group):
                     self.queue.add(key_of(pod))
 
@@ -111,7 +111,7 @@ class DeviceTaintController(Component[Key]):
         pod = self.views["pods"].get(*key)
         if pod is None or not node_name(pod) or deleting(pod):
             return
-        moments = [each for claim in self._claims(pod) for each in self._moments(claim)]
+        moments = [moment for claim in self._claims(pod) for moment in self._moments(claim)]
         if not moments:
             if uid(pod) in self._waiting:
                 self._waiting.discard(uid(pod))
@@ -129,8 +129,8 @@ class DeviceTaintController(Component[Key]):
         """The claims that list the pod, or its PodGroup by name."""
         shared = group_name(pod) if self.context.features.kcm_pod_groups else ""
         group = self.views["podgroups"].get(namespace(pod), shared) if shared else None
-        for each in pod_claims(pod, group):
-            claim = self.views["resourceclaims"].get(namespace(pod), each.claim or "")
+        for pod_claim in pod_claims(pod, group):
+            claim = self.views["resourceclaims"].get(namespace(pod), pod_claim.claim or "")
             if claim is not None and any(
                 to["uid"] == uid(pod) or (shared and is_group(to) and to["name"] == shared)
                 for to in reserved_for(claim)
@@ -145,7 +145,9 @@ class DeviceTaintController(Component[Key]):
         """
         for result in _results(claim):
             tolerations = [
-                each for each in result.get("tolerations") or () if each.get("effect") == NO_EXECUTE
+                toleration
+                for toleration in result.get("tolerations") or ()
+                if toleration.get("effect") == NO_EXECUTE
             ]
             for taint in self._taints_of(result):
                 wait = borne_for([taint], tolerations)

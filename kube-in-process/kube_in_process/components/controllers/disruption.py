@@ -59,11 +59,11 @@ class DisruptionController(Component[Key]):
 
     def _status(self, budget: Object) -> Object:
         every = self._pods(budget)
-        found = [pod for pod in every if active(pod)]
+        alive = [pod for pod in every if active(pod)]
         expected = self._expected(budget, every)
         desired = _desired(budget, expected)
-        healthy = sum(1 for pod in found if ready(pod))
-        disrupted = self._disrupted(budget, found)
+        healthy = sum(1 for pod in alive if ready(pod))
+        disrupted = self._disrupted(budget, alive)
         allowed = max(healthy - len(disrupted) - desired, 0) if expected else 0
         status: Object = {
             "observedGeneration": budget["metadata"].get("generation", 1),
@@ -97,13 +97,13 @@ class DisruptionController(Component[Key]):
 
     def _scaled_by(self, pod: Object) -> Object | None:
         """The workload that has the number of replicas: for a ReplicaSet, its Deployment."""
-        found: Object | None = pod
-        while found is not None:
-            owner = controller_of(found)
+        scaled: Object | None = pod
+        while scaled is not None:
+            owner = controller_of(scaled)
             plural = SOURCES.get(owner["kind"]) if owner else None
             if owner is None or plural is None:
-                return None if found is pod else found
-            found = self.views[plural].get(namespace(pod), owner["name"])
+                return None if scaled is pod else scaled
+            scaled = self.views[plural].get(namespace(pod), owner["name"])
         return None
 
     def _disrupted(self, budget: Object, pods: list[Object]) -> Object:

@@ -71,29 +71,29 @@ class GarbageCollector(Component[str]):
             self._add(uid(obj))
 
     def _connect(self, own: str, node: GraphNode) -> None:
-        wanted = {each["uid"]: each for each in owners(node.obj)}
+        wanted = {owner["uid"]: owner for owner in owners(node.obj)}
         if wanted == node.owners and not deleting(node.obj):
             return
-        for each in node.owners:
-            if each not in wanted:
-                self._dependents.get(each, {}).pop(own, None)
-                self._add_owner(each)
-        for each in wanted:
-            self._dependents.setdefault(each, {})[own] = None
-            if each not in self._nodes:
+        for owner in node.owners:
+            if owner not in wanted:
+                self._dependents.get(owner, {}).pop(own, None)
+                self._add_owner(owner)
+        for owner in wanted:
+            self._dependents.setdefault(owner, {})[own] = None
+            if owner not in self._nodes:
                 self._add(own)
         if deleting(node.obj):
-            for each in wanted:
-                self._add_owner(each)
+            for owner in wanted:
+                self._add_owner(owner)
         node.owners = wanted
 
     def _removed(self, own: str) -> None:
         node = self._nodes.pop(own, None)
-        for each in node.owners if node else ():
-            self._dependents.get(each, {}).pop(own, None)
-            self._add_owner(each)
-        for each in self._dependents.get(own, ()):
-            self._add(each)
+        for owner in node.owners if node else ():
+            self._dependents.get(owner, {}).pop(own, None)
+            self._add_owner(owner)
+        for dependent in self._dependents.get(own, ()):
+            self._add(dependent)
 
     def _add_owner(self, own: str) -> None:
         node = self._nodes.get(own)
@@ -117,29 +117,35 @@ class GarbageCollector(Component[str]):
     def _finish(self, own: str, node: GraphNode) -> None:
         """Handle an object that waits until its dependents are deleted or orphaned."""
         marks = finalizers(node.obj)
-        dependents = [self._nodes[each] for each in self._dependents.get(own, ())]
+        dependents = [self._nodes[dependent] for dependent in self._dependents.get(own, ())]
         if ORPHAN in marks:
-            for each in dependents:
-                self._disown(each, own)
+            for dependent in dependents:
+                self._disown(dependent, own)
             self._unmark(node, ORPHAN)
         elif FOREGROUND in marks:
-            blocking = [each for each in dependents if each.owners[own].get("blockOwnerDeletion")]
-            for each in blocking:
-                if not deleting(each.obj):
-                    self._delete(each, foreground=bool(self._dependents.get(uid(each.obj))))
+            blocking = [
+                dependent
+                for dependent in dependents
+                if dependent.owners[own].get("blockOwnerDeletion")
+            ]
+            for dependent in blocking:
+                if not deleting(dependent.obj):
+                    self._delete(
+                        dependent, foreground=bool(self._dependents.get(uid(dependent.obj)))
+                    )
             if not blocking:
                 self._unmark(node, FOREGROUND)
 
     def _collect(self, own: str, node: GraphNode) -> None:
         """Delete a dependent whose owners are all gone; else remove the owners that are gone."""
-        gone = [each for each in node.owners if not self._exists(each, node)]
+        gone = [owner for owner in node.owners if not self._exists(owner, node)]
         if not gone:
             return
         if len(gone) == len(node.owners):
             self._delete(node, foreground=False)
             return
-        for each in gone:
-            self._disown(node, each)
+        for owner in gone:
+            self._disown(node, owner)
 
     def _exists(self, owner: str, node: GraphNode) -> bool:
         if owner in self._nodes:
@@ -150,8 +156,8 @@ class GarbageCollector(Component[str]):
         if kind is None:
             return True
         space = node.namespace if kind.namespaced else ""
-        found = self.api.find(kind.resource, space, reference["name"])
-        return found is not None and uid(found) == owner
+        stored = self.api.find(kind.resource, space, reference["name"])
+        return stored is not None and uid(stored) == owner
 
     def _delete(self, node: GraphNode, *, foreground: bool) -> None:
         propagation = "Foreground" if foreground else "Background"

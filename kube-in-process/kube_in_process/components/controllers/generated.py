@@ -53,14 +53,14 @@ class Generator:
         if group is None and group_name(pod) and self._context.features.kcm_pod_groups:
             # only the group tells whether it shares the claims
             return pod
-        for each in pod_claims(pod, group):
-            if each.template and each.claim is None:
-                if each.group:
-                    found = generated_names(group or {}).get(each.entry)
+        for pod_claim in pod_claims(pod, group):
+            if pod_claim.template and pod_claim.claim is None:
+                if pod_claim.group:
+                    generated = generated_names(group or {}).get(pod_claim.entry)
                 else:
-                    found = self._claim(pod, each.entry, each.template)
-                if found is not None:
-                    statuses[each.entry] = found
+                    generated = self._claim(pod, pod_claim.entry, pod_claim.template)
+                if generated is not None:
+                    statuses[pod_claim.entry] = generated
         return self._record("pods", pod, statuses)
 
     def for_group(self, space: str, plain: str) -> None:
@@ -71,21 +71,21 @@ class Generator:
         for entry in group["spec"].get("resourceClaims") or ():
             template = entry.get("resourceClaimTemplateName")
             if template and entry["name"] not in statuses:
-                found = self._claim(group, entry["name"], template)
-                if found is not None:
-                    statuses[entry["name"]] = found
+                body = self._claim(group, entry["name"], template)
+                if body is not None:
+                    statuses[entry["name"]] = body
         self._record("podgroups", group, statuses)
 
     def _claim(self, owner: Object, entry: str, template: str) -> str | None:
         for claim in self._views["resourceclaims"].by("owner", uid(owner)):
             if annotations_of(claim).get(POD_CLAIM_ANNOTATION) == entry:
                 return name(claim)
-        found = self._views["resourceclaimtemplates"].get(namespace(owner), template)
-        if found is None:
+        stored = self._views["resourceclaimtemplates"].get(namespace(owner), template)
+        if stored is None:
             raise self._without_template(owner, entry, template)
         created = self._api.create(
             "resourceclaims",
-            _from_template(found, _reference(owner, self._context.features), owner, entry),
+            _from_template(stored, _reference(owner, self._context.features), owner, entry),
         )
         self._views["resourceclaims"].assume(created)
         return name(created)
@@ -113,10 +113,10 @@ class Generator:
 
 def _reference(owner: Object, features: Features) -> Object:
     """The owner of a generated claim; from 1.36 the claim does not block its deletion."""
-    found = controller_reference(owner)
+    reference = controller_reference(owner)
     if features.version >= (1, 36):
-        del found["blockOwnerDeletion"]
-    return found
+        del reference["blockOwnerDeletion"]
+    return reference
 
 
 def _from_template(template: Object, reference: Object, owner: Object, entry: str) -> Object:

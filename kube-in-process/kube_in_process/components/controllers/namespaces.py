@@ -55,8 +55,8 @@ class NamespaceController(Component[str]):
             self.api.create(plural, {**body, "metadata": {"name": name, "namespace": namespace}})
 
     def _kinds(self) -> list[Kind]:
-        kinds = [each for each in self.api.api.kinds if each.namespaced]
-        return [each for each in kinds if "delete" in each.verbs and each.stored_in is None]
+        kinds = [kind for kind in self.api.api.kinds if kind.namespaced]
+        return [kind for kind in kinds if "delete" in kind.verbs and kind.stored_in is None]
 
     def _empty(self, namespace: str) -> None:
         self._delete_all("pods", namespace)
@@ -82,12 +82,18 @@ class NamespaceController(Component[str]):
         if status.get("conditions"):
             return
         now = self.context.now()
-        conditions = [made_condition(status="False", now=now, **each) for each in CONDITIONS]
+        conditions = [
+            made_condition(status="False", now=now, **condition) for condition in CONDITIONS
+        ]
         wanted = {**namespace, "status": {**status, "conditions": conditions}}
         self.api.update("namespaces", wanted, "status")
 
     def _finalize(self, name: str) -> None:
         namespace = self.api.find("namespaces", "", name)
         if namespace is not None:
-            kept = [each for each in namespace["spec"]["finalizers"] if each != "kubernetes"]
+            kept = [
+                finalizer
+                for finalizer in namespace["spec"]["finalizers"]
+                if finalizer != "kubernetes"
+            ]
             self.api.update("namespaces", {**namespace, "spec": {"finalizers": kept}}, "finalize")

@@ -71,29 +71,29 @@ class ReplicaSetController(Component[Key]):
             pause = GATHER_SECONDS * (1 + size / 100)
             self.queue.add_after((namespace(pod), owner["name"]), pause)
         elif owner is None and change.new is not None and labels(pod):
-            for each in self.views[self.plural].items():
-                if namespace(each) == namespace(pod) and _selects(each, pod):
-                    self.queue.add_after(key_of(each), GATHER_SECONDS)
+            for replica_set in self.views[self.plural].items():
+                if namespace(replica_set) == namespace(pod) and _selects(replica_set, pod):
+                    self.queue.add_after(key_of(replica_set), GATHER_SECONDS)
 
     def sync(self, key: Key) -> None:
         replica_set = self.views[self.plural].get(*key)
         if replica_set is None:
             return
         pods = self._pods(replica_set)
-        alive = [each for each in pods if active(each)]
+        alive = [pod for pod in pods if active(pod)]
         if not deleting(replica_set):
             self._manage(replica_set, alive)
         self._write_status(replica_set, pods, alive)
 
     def _pods(self, replica_set: Object) -> list[Object]:
-        found = list(self.views["pods"].by("controller", uid(replica_set)))
+        pods = list(self.views["pods"].by("controller", uid(replica_set)))
         if not deleting(replica_set):
-            found = [each for each in found if self._keeps(replica_set, each)]
+            pods = [pod for pod in pods if self._keeps(replica_set, pod)]
             for pod in self.views["pods"].by("orphan", namespace(replica_set)):
                 if _selects(replica_set, pod) and active(pod):
                     adopted = self.api.patch("pods", *key_of(pod), with_owner(pod, replica_set))
-                    found.append(adopted)
-        return found
+                    pods.append(adopted)
+        return pods
 
     def _keeps(self, replica_set: Object, pod: Object) -> bool:
         """Release a pod whose labels the selector no longer matches."""
@@ -124,8 +124,8 @@ class ReplicaSetController(Component[Key]):
 
     def _status(self, replica_set: Object, pods: list[Object], alive: list[Object]) -> Object:
         wanted = (replica_set["spec"]["template"]["metadata"].get("labels") or {}).items()
-        labelled = sum(1 for each in alive if wanted <= labels(each).items())
-        are_ready = [each for each in alive if ready(each)]
+        labelled = sum(1 for pod in alive if wanted <= labels(pod).items())
+        are_ready = [pod for pod in alive if ready(pod)]
         counts = {
             "fullyLabeledReplicas": labelled,
             "readyReplicas": len(are_ready),
@@ -134,7 +134,7 @@ class ReplicaSetController(Component[Key]):
         status: Object = {"replicas": len(alive)}
         status |= {key: value for key, value in counts.items() if value}
         if self.kind == "ReplicaSet" and self.context.features.version >= (1, 36):
-            going = [each for each in pods if deleting(each) and not ended(each)]
+            going = [pod for pod in pods if deleting(pod) and not ended(pod)]
             status["terminatingReplicas"] = len(going)
         status["observedGeneration"] = replica_set["metadata"]["generation"]
         conditions = (replica_set.get("status") or {}).get("conditions")
@@ -144,7 +144,7 @@ class ReplicaSetController(Component[Key]):
         """Of ready pods, how many are so for ``minReadySeconds``. For others, look again later."""
         wanted, now = replica_set["spec"].get("minReadySeconds", 0), self.context.now()
         waits = [available_in(pod, wanted, now) for pod in pods]
-        rest = [each for each in waits if each > 0]
+        rest = [wait for wait in waits if wait > 0]
         if rest:
             self.queue.add_after(key_of(replica_set), min(rest))
         return len(waits) - len(rest)
@@ -197,8 +197,8 @@ def _selects(workload: Object, pod: Object) -> bool:
 
 
 def _wanted(workload: Object) -> int:
-    found: int = workload["spec"].get("replicas", 1)
-    return found
+    replicas: int = workload["spec"].get("replicas", 1)
+    return replicas
 
 
 def pod_from(workload: Object, **metadata: object) -> Object:

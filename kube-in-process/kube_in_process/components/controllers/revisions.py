@@ -46,22 +46,22 @@ class Revisions:
 
     def of(self, workload: Object) -> list[Object]:
         """The revisions, oldest first; matching ones without an owner are adopted."""
-        found = []
-        for each in tuple(self._view.items()):
-            if namespace(each) != namespace(workload):
+        revisions = []
+        for revision in tuple(self._view.items()):
+            if namespace(revision) != namespace(workload):
                 continue
-            owner = controller_of(each)
+            owner = controller_of(revision)
             if owner is not None and owner["uid"] == uid(workload):
-                found.append(each)
-            elif owner is None and matches(workload["spec"]["selector"], labels(each)):
-                patch = with_owner(each, workload)
-                found.append(self._api.patch("controllerrevisions", *key_of(each), patch))
-        return sorted(found, key=lambda each: (each["revision"], name(each)))
+                revisions.append(revision)
+            elif owner is None and matches(workload["spec"]["selector"], labels(revision)):
+                patch = with_owner(revision, workload)
+                revisions.append(self._api.patch("controllerrevisions", *key_of(revision), patch))
+        return sorted(revisions, key=lambda revision: (revision["revision"], name(revision)))
 
     def update(self, workload: Object, known: list[Object]) -> Object:
         """The revision of the current template; an old one with it becomes the newest."""
         template = {**workload["spec"]["template"], **self._more}
-        equal = [each for each in known if each["data"]["spec"]["template"] == template]
+        equal = [revision for revision in known if revision["data"]["spec"]["template"] == template]
         number = known[-1]["revision"] + 1 if known else 1
         if not equal:
             return self._create(workload, number)
@@ -97,10 +97,10 @@ class Revisions:
     def truncate(self, workload: Object, known: list[Object], live: Iterable[str]) -> None:
         """Delete the oldest revisions that no pod has, beyond revisionHistoryLimit."""
         used = set(live)
-        dead = [each for each in known if name(each) not in used]
+        dead = [revision for revision in known if name(revision) not in used]
         limit = workload["spec"].get("revisionHistoryLimit", 10)
-        for each in dead[: max(len(dead) - limit, 0)]:
-            self._api.delete("controllerrevisions", *key_of(each), DeleteOptions(uid(each)))
+        for revision in dead[: max(len(dead) - limit, 0)]:
+            self._api.delete("controllerrevisions", *key_of(revision), DeleteOptions(uid(revision)))
 
 
 def _content(body: Object) -> Object:

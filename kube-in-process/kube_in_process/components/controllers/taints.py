@@ -73,7 +73,7 @@ class TaintController(Component[Task]):
             return
         spec = node.get("spec") or {}
         taints = list(spec.get("taints") or ())
-        others = [each for each in taints if each["key"] != UNSCHEDULABLE_TAINT["key"]]
+        others = [taint for taint in taints if taint["key"] != UNSCHEDULABLE_TAINT["key"]]
         closed = bool(spec.get("unschedulable"))
         if closed == (len(others) < len(taints)):
             return
@@ -140,21 +140,23 @@ def delete_for_taint(controller: Component[Any], pod: Object, reason: str, messa
 
 def _evicting(node: Object) -> list[Object]:
     taints = (node.get("spec") or {}).get("taints") or ()
-    return [each for each in taints if each["effect"] == NO_EXECUTE]
+    return [taint for taint in taints if taint["effect"] == NO_EXECUTE]
 
 
 def borne_for(taints: list[Object], tolerations: Any) -> float | None:
     """Seconds for which a pod tolerates the taints; None means for ever."""
     used: list[Object] = []
     for taint in taints:
-        found = bearing(taint, tolerations)
-        if not found:
+        bearing_it = bearing(taint, tolerations)
+        if not bearing_it:
             return 0.0
-        used += found
-    limits = [each["tolerationSeconds"] for each in used if "tolerationSeconds" in each]
+        used += bearing_it
+    limits = [
+        toleration["tolerationSeconds"] for toleration in used if "tolerationSeconds" in toleration
+    ]
     return float(max(min(limits), 0)) if limits else None
 
 
 def bearing(taint: Object, tolerations: Any) -> list[Object]:
     """The tolerations that match the taint."""
-    return [each for each in tolerations if tolerates(each, taint)]
+    return [toleration for toleration in tolerations if tolerates(toleration, taint)]

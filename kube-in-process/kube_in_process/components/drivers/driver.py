@@ -80,20 +80,20 @@ class Driver:
 
     def take_up(self, *habits: Habit | str) -> None:
         """Have these habits from now on; one that is only named has its usual values."""
-        for each in habits:
-            new = habit_of(each) if isinstance(each, str) else each
+        for habit in habits:
+            new = habit_of(habit) if isinstance(habit, str) else habit
             self._change(deciding.taken_up(self.habits, new), new)
 
     def drop(self, *names: str, node: str = "") -> None:
         """Have these habits no more, on one node or anywhere; without names, have none."""
         left = deciding.dropped(self.habits, names, node)
-        gone = [each for each in self.habits if each not in left]
-        for each in gone:
-            self._change(tuple(x for x in self.habits if x != each), each)
+        gone = [habit for habit in self.habits if habit not in left]
+        for habit in gone:
+            self._change(tuple(x for x in self.habits if x != habit), habit)
 
     def has(self, name: str) -> bool:
         """Whether it has a habit of this name, on any node."""
-        return any(each.name == name for each in self.habits)
+        return any(habit.name == name for habit in self.habits)
 
     def _change(self, habits: tuple[Habit, ...], changed: Habit) -> None:
         self.habits = habits
@@ -123,28 +123,28 @@ class Driver:
 
     def restart(self, node: str = "") -> None:
         """Be restarted on one node, or on all: it reads its checkpoint anew."""
-        claims = {uid(each): each for each in self._context.views["resourceclaims"].items()}
-        for each in [node] if node else list(self._checkpoints):
-            old = self._checkpoints[each]
-            new = deciding.restarted(self._on(each), old, claims)
-            self._checkpoints[each] = new
+        claims = {uid(claim): claim for claim in self._context.views["resourceclaims"].items()}
+        for place in [node] if node else list(self._checkpoints):
+            old = self._checkpoints[place]
+            new = deciding.restarted(self._on(place), old, claims)
+            self._checkpoints[place] = new
             self.abandoned += [
-                (_shown(entry.claim), each)
+                (_shown(entry.claim), place)
                 for key, entry in old.items()
                 if key not in new and entry.stage is Stage.COMPLETED
             ]
 
     def _moved(self, node: str) -> None:
         """It has gone away, or come back; ``node`` is '' for all nodes."""
-        gone = any(not each.is_there() and each.node == node for each in self.habits)
+        gone = any(not habit.is_there() and habit.node == node for habit in self.habits)
         if gone and node not in self._away:
             self._away[node] = self._context.clock.monotonic()
             self._left(self.name, node)
         elif not gone and node in self._away:
             del self._away[node]
             self.restart(node)
-            for each in [node] if node else self._slices.nodes():
-                self.publish_again(each)
+            for place in [node] if node else self._slices.nodes():
+                self.publish_again(place)
 
     def is_registered(self, node: str) -> bool:
         """Whether the node's kubelet can call it."""
@@ -169,9 +169,10 @@ class Driver:
         when it is back.
         """
         now = self._offered[node] if node in self._offered else self._slices.devices(node)
-        known = {each["name"]: each for each in now}
+        known = {device["name"]: device for device in now}
         bodies = [
-            known.get(each, {"name": each}) if isinstance(each, str) else each for each in devices
+            known.get(device, {"name": device}) if isinstance(device, str) else device
+            for device in devices
         ]
         if node in self._offered:
             self._offered[node] = bodies
@@ -191,8 +192,8 @@ class Driver:
 
     def withdraw_all(self, node: str) -> None:
         """Withdraw the slices of one node, or of all nodes ('')."""
-        for each in [node] if node else self._slices.nodes():
-            self._slices.withdraw(each)
+        for place in [node] if node else self._slices.nodes():
+            self._slices.withdraw(place)
 
     def _offer(self, node: str) -> None:
         """Publish what the habits make of the node's devices, if that is something else now."""
@@ -206,7 +207,7 @@ class Driver:
         else:
             self._slices.replace(node, known, shown)
             self.publish_again(node)
-        if not any(each.publishes for each in here):
+        if not any(habit.publishes for habit in here):
             del self._offered[node]
 
     def _used(self, node: str) -> set[str]:
@@ -227,7 +228,7 @@ class Driver:
                 gone = self._slices.lacks(result["pool"], device)
             else:
                 known = deciding.has(self._on(node), offered)
-                gone = device not in {each["name"] for each in known}
+                gone = device not in {body["name"] for body in known}
             if gone:
                 return device
         return ""
@@ -258,7 +259,7 @@ class Driver:
         """A node was rebooted: nothing is prepared there."""
         self._boots[node] += 1
         self._checkpoints[node] = deciding.rebooted(self._on(node), self._checkpoints[node])
-        self.abandoned = [each for each in self.abandoned if each[1] != node]
+        self.abandoned = [held for held in self.abandoned if held[1] != node]
 
     def _situation(self, claim: Object, node: str) -> Situation:
         now = self._context.clock.monotonic()
@@ -298,13 +299,13 @@ class Driver:
             checkpoint[uid(claim)] = reply.entry
             if reply.entry.stage is Stage.COMPLETED:
                 held = (_shown(claim), node)
-                self.abandoned = [each for each in self.abandoned if each != held]
-        if any(each.publishes for each in self._on(node)):
+                self.abandoned = [other for other in self.abandoned if other != held]
+        if any(habit.publishes for habit in self._on(node)):
             self._offer(node)
 
     def _results(self, claim: Object) -> list[Object]:
         results = ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
-        return [each for each in results if each["driver"] == self.name]
+        return [result for result in results if result["driver"] == self.name]
 
 
 class Drivers(dict[str, Driver]):
@@ -316,8 +317,8 @@ class Drivers(dict[str, Driver]):
         self._left = left
 
     def __missing__(self, name: str) -> Driver:
-        made = self[name] = Driver(name, self._context, self._left)
-        return made
+        driver = self[name] = Driver(name, self._context, self._left)
+        return driver
 
 
 def _shown(claim: Object) -> str:

@@ -41,28 +41,46 @@ class Slices:
 
     def lacks(self, pool: str, device: str) -> bool:
         """Whether the driver offers the pool, and offers it without this device."""
-        known = {name(each): each for each in self._view.by("driver and pool", self._key(pool))}
+        known = {
+            name(resource_slice): resource_slice
+            for resource_slice in self._view.by("driver and pool", self._key(pool))
+        }
         known |= {
-            key: each for key, each in self._kept.items() if each["spec"]["pool"]["name"] == pool
+            key: resource_slice
+            for key, resource_slice in self._kept.items()
+            if resource_slice["spec"]["pool"]["name"] == pool
         }
         if not known:
             return False
-        newest = max(each["spec"]["pool"]["generation"] for each in known.values())
+        newest = max(
+            resource_slice["spec"]["pool"]["generation"] for resource_slice in known.values()
+        )
         return not any(
-            _has(each, device)
-            for each in known.values()
-            if each["spec"]["pool"]["generation"] == newest
+            _has(resource_slice, device)
+            for resource_slice in known.values()
+            if resource_slice["spec"]["pool"]["generation"] == newest
         )
 
     def devices(self, node: str) -> list[Object]:
         """The devices that the driver offers on a node."""
-        return [body for each in self._of(node) for body in each["spec"].get("devices") or ()]
+        return [
+            body
+            for resource_slice in self._of(node)
+            for body in resource_slice["spec"].get("devices") or ()
+        ]
 
     def nodes(self) -> list[str]:
         """The nodes for which the driver has slices, published or not."""
-        live = [each for each in self._view.items() if each["spec"]["driver"] == self._driver]
-        found = (each["spec"].get("nodeName") for each in (*live, *self._kept.values()))
-        return list(dict.fromkeys(each for each in found if each))
+        live = [
+            resource_slice
+            for resource_slice in self._view.items()
+            if resource_slice["spec"]["driver"] == self._driver
+        ]
+        names = (
+            resource_slice["spec"].get("nodeName")
+            for resource_slice in (*live, *self._kept.values())
+        )
+        return list(dict.fromkeys(node for node in names if node))
 
     # Publishing
 
@@ -84,72 +102,76 @@ class Slices:
         parts = [
             devices[first : first + MOST_DEVICES] for first in range(0, len(devices), MOST_DEVICES)
         ] or [[]]
-        bodies = {each["name"]: each for each in shown}
+        bodies = {body["name"]: body for body in shown}
         newer = {
             "name": pool["name"],
             "generation": pool["generation"] + 1,
             "resourceSliceCount": len(parts),
         }
-        for each in old:
-            self._kept.pop(name(each), None)
+        for resource_slice in old:
+            self._kept.pop(name(resource_slice), None)
         homes = self._homes[node] = {}
         for number, part in enumerate(parts):
             plain = f"{node}-{self._driver}" + (f"-{number}" if number else "")
             named = name(old[number]) if number < len(old) else plain
-            homes.update({each["name"]: named for each in part})
-            here = [bodies[each["name"]] for each in part if each["name"] in bodies]
+            homes.update({body["name"]: named for body in part})
+            here = [bodies[body["name"]] for body in part if body["name"] in bodies]
             spec = {**head, "pool": newer, "devices": here}
             self._kept[named] = {"metadata": {"name": named}, "spec": spec}
 
     def publish(self, node: str) -> None:
         """Publish what is not published."""
-        waiting = {key: each for key, each in self._kept.items() if _is_on(each, node)}
+        waiting = {
+            key: resource_slice
+            for key, resource_slice in self._kept.items()
+            if _is_on(resource_slice, node)
+        }
         if not waiting:
             return
-        for each in self._live(node):
-            if name(each) not in waiting:
-                self._api.delete("resourceslices", "", name(each))
+        for resource_slice in self._live(node):
+            if name(resource_slice) not in waiting:
+                self._api.delete("resourceslices", "", name(resource_slice))
         for plain, body in waiting.items():
             del self._kept[plain]
-            found = self._view.get("", plain)
-            if found is None:
+            published = self._view.get("", plain)
+            if published is None:
                 self._api.create("resourceslices", body)
             else:
-                self._api.update("resourceslices", {**found, "spec": body["spec"]})
+                self._api.update("resourceslices", {**published, "spec": body["spec"]})
 
     def withdraw(self, node: str) -> None:
         """Delete the node's slices. ``publish`` publishes them again."""
-        replaced = any(_is_on(each, node) for each in self._kept.values())
-        for each in self._live(node):
+        replaced = any(_is_on(resource_slice, node) for resource_slice in self._kept.values())
+        for resource_slice in self._live(node):
             if not replaced:
-                self._kept[name(each)] = {
-                    "metadata": {"name": name(each)},
-                    "spec": each["spec"],
+                self._kept[name(resource_slice)] = {
+                    "metadata": {"name": name(resource_slice)},
+                    "spec": resource_slice["spec"],
                 }
-            self._api.delete("resourceslices", "", name(each))
+            self._api.delete("resourceslices", "", name(resource_slice))
 
     # Devices in place
 
     def look(self, node: str) -> list[Object]:
         """The devices that are offered on a node; from now on, their slices are known."""
         self._homes[node] = {
-            body["name"]: name(each)
-            for each in self._of(node)
-            for body in each["spec"].get("devices") or ()
+            body["name"]: name(resource_slice)
+            for resource_slice in self._of(node)
+            for body in resource_slice["spec"].get("devices") or ()
         }
         return self.devices(node)
 
     def knows(self, node: str, devices: Sequence[Object]) -> bool:
         """Whether these are all the devices of the node's pool, the hidden ones included."""
-        return set(self._homes[node]) == {each["name"] for each in devices}
+        return set(self._homes[node]) == {device["name"] for device in devices}
 
     def edit(self, node: str, shown: Sequence[Object]) -> None:
         """Publish these devices of the pool, and no other ones, in the same generation."""
         homes = self._homes[node]
-        for each in self._of(node):
-            bodies = [body for body in shown if homes[body["name"]] == name(each)]
-            if bodies != (each["spec"].get("devices") or []):
-                self._write(each, bodies)
+        for resource_slice in self._of(node):
+            bodies = [body for body in shown if homes[body["name"]] == name(resource_slice)]
+            if bodies != (resource_slice["spec"].get("devices") or []):
+                self._write(resource_slice, bodies)
 
     def _write(self, resource_slice: Object, devices: list[Object]) -> None:
         changed = {**resource_slice, "spec": {**resource_slice["spec"], "devices": devices}}
@@ -167,12 +189,14 @@ class Slices:
         return self._view.by("driver and node", self._key(node))
 
     def _of(self, node: str) -> list[Object]:
-        kept = [each for each in self._kept.values() if _is_on(each, node)]
+        kept = [
+            resource_slice for resource_slice in self._kept.values() if _is_on(resource_slice, node)
+        ]
         return kept or list(self._live(node))
 
 
 def _has(resource_slice: Object, device: str) -> bool:
-    return any(each["name"] == device for each in resource_slice["spec"].get("devices") or ())
+    return any(body["name"] == device for body in resource_slice["spec"].get("devices") or ())
 
 
 def _is_on(resource_slice: Object, node: str) -> bool:

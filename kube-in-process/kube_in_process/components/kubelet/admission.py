@@ -63,9 +63,9 @@ class Admission:
 
     def sizes(self, pod: Object) -> Sizes:
         """What is allocated to a pod and in force. What was not admitted counts as its spec."""
-        found = self._sizes.get(uid(pod))
-        if found is not None or not self.admitted(pod):
-            return found or Sizes.wanted(pod)
+        known = self._sizes.get(uid(pod))
+        if known is not None or not self.admitted(pod):
+            return known or Sizes.wanted(pod)
         return Sizes.wanted(self._rooms[self._nodes[uid(pod)]].pods[uid(pod)].pod)
 
     def resize(self, pod: Object, sizes: Sizes) -> None:
@@ -86,8 +86,8 @@ class Admission:
 def injected(pod: Object, node: Object) -> Refusal | None:
     """The refusal for which annotations of the pod or of the node ask."""
     reason = annotations_of(node).get(REFUSES, "")
-    for each in annotations_of(pod).get(REFUSED_ON, "").split(","):
-        where, _, why = each.strip().partition("=")
+    for part in annotations_of(pod).get(REFUSED_ON, "").split(","):
+        where, _, why = part.strip().partition("=")
         if where == name(node):
             reason = why or "UnexpectedAdmissionError"
     return (reason, _TEXTS.get(reason, f"{reason}, as an annotation says")) if reason else None

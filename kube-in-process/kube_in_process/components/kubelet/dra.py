@@ -120,7 +120,9 @@ class DraManager:
             wait = self._advance(info)
             if wait:
                 return wait
-        claims = [self._checked(pod, each) for each in pod_claims(pod) if each.claim != ""]
+        claims = [
+            self._checked(pod, pod_claim) for pod_claim in pod_claims(pod) if pod_claim.claim != ""
+        ]
         for claim in claims:
             wait = self._let_go(self._infos.get(_key(pod, claim)))
             if wait:
@@ -139,9 +141,9 @@ class DraManager:
     def _create_containers(self, infos: list[ClaimInfo], pod: str) -> None:
         """Create the containers of a pod, unless a driver refuses it."""
         for info in infos:
-            others = [each for each in info.containers if each != pod]
-            for each in drivers_of(info.claim):
-                driver = self._drivers[each]
+            others = [container for container in info.containers if container != pod]
+            for driver_name in drivers_of(info.claim):
+                driver = self._drivers[driver_name]
                 error = driver.refuses_container(info.claim, info.node, pod, others)
                 if error:
                     raise ContainerRefused(error)
@@ -173,11 +175,13 @@ class DraManager:
         if features.kubelet_reserved_for and allocation.get("reservedForAnyPod"):
             return True
         listed = reserved_for(claim)
-        if any(each["uid"] == uid(pod) for each in listed):
+        if any(reference["uid"] == uid(pod) for reference in listed):
             return True
         if not features.kubelet_pod_groups or not group_name(pod):
             return False
-        return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
+        return any(
+            is_group(reference) and reference["name"] == group_name(pod) for reference in listed
+        )
 
     def _let_go(self, info: ClaimInfo | None) -> float:
         """Wait while a claim is being unprepared for another pod."""
@@ -261,8 +265,8 @@ class DraManager:
         info.call = _Call(verb, self._steps(info, verb), self._context.clock.monotonic())
 
     def _steps(self, info: ClaimInfo, verb: str) -> Answer:
-        for each in drivers_of(info.claim):
-            driver = self._drivers[each]
+        for driver_name in drivers_of(info.claim):
+            driver = self._drivers[driver_name]
             call = driver.prepare if verb == PREPARE else driver.unprepare
             error = yield from call(info.claim, info.node)
             if error:
@@ -305,7 +309,7 @@ def _is_unpreparing(info: ClaimInfo) -> bool:
 def drivers_of(claim: Object) -> Iterator[str]:
     """The names of the drivers of the allocated devices."""
     results = ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
-    yield from dict.fromkeys(each["driver"] for each in results)
+    yield from dict.fromkeys(result["driver"] for result in results)
 
 
 def _key(pod: Object, claim: Object) -> tuple[str, str]:

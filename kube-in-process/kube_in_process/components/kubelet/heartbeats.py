@@ -84,5 +84,7 @@ class HeartbeatWriter(Component[Task]):
     def _report(self, plain: str) -> None:
         node, now = self.api.get("nodes", "", plain), self.context.now()
         status = node.get("status") or {}
-        told = [{**each, "lastHeartbeatTime": now} for each in status.get("conditions") or ()]
+        told = [
+            {**condition, "lastHeartbeatTime": now} for condition in status.get("conditions") or ()
+        ]
         self.api.update("nodes", {**node, "status": {**status, "conditions": told}}, "status")

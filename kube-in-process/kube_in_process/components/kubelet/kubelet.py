@@ -155,8 +155,8 @@ class Kubelet(Component[Task]):
                 self._plan_end(pod, vanished.grace + self._rng.uniform(*WORK))
             else:
                 self.queue.add(("gone", node, pod))
-        for each in self.views["pods"].by("node", node):
-            self._add(each)
+        for pod_there in self.views["pods"].by("node", node):
+            self._add(pod_there)
 
     def restart(self, node: str, *, rebooted: bool = False) -> None:
         """The process of a node's kubelet starts, and looks at all pods at once.
@@ -361,7 +361,7 @@ class Kubelet(Component[Task]):
         """Raises PrepareFailed where an annotation of the node says so."""
         node = self.views["nodes"].get("", node_name(pod))
         error = annotations_of(node).get(PREPARE_FAILS, "") if node is not None else ""
-        if error and any(each.claim for each in pod_claims(pod)):
+        if error and any(pod_claim.claim for pod_claim in pod_claims(pod)):
             raise PrepareFailed(error)
 
     def _unprepared(self, pod: Object, task: str) -> bool:
@@ -381,7 +381,7 @@ class Kubelet(Component[Task]):
     # Pods that have vanished
 
     def _vanished_on(self, node: str) -> Iterator[tuple[str, _Vanished]]:
-        yield from (each for each in self._vanished.items() if each[1].node == node)
+        yield from (entry for entry in self._vanished.items() if entry[1].node == node)
 
     def _plan_end(self, pod: str, seconds: float) -> None:
         vanished = self._vanished[pod]
@@ -410,10 +410,10 @@ class Kubelet(Component[Task]):
 
     def _withdraw_for_start(self, node: str) -> None:
         self._publish_due[node] = self.context.clock.monotonic() + NO_SLICES
-        for each in list(self.views["resourceslices"].items()):
-            if each["spec"].get("nodeName") == node:
-                self.drivers[each["spec"]["driver"]].withdraw(node)
-                self.queue.add_after(("publish", each["spec"]["driver"], node), NO_SLICES)
+        for resource_slice in list(self.views["resourceslices"].items()):
+            if resource_slice["spec"].get("nodeName") == node:
+                self.drivers[resource_slice["spec"]["driver"]].withdraw(node)
+                self.queue.add_after(("publish", resource_slice["spec"]["driver"], node), NO_SLICES)
 
     def _publish_again(self, driver: str, node: str) -> None:
         """Publish the slices of a node, unless its kubelet was started once more meanwhile."""

@@ -134,7 +134,7 @@ class NodeController(Component[Task]):
             if current is None or not _is_silent(current):
                 return
             if len(_marks(current)) <= number:
-                added = [{"key": UNREACHABLE, "effect": each} for each in EFFECTS[: number + 1]]
+                added = [{"key": UNREACHABLE, "effect": effect} for effect in EFFECTS[: number + 1]]
                 self._taint(node, added)
 
     def _not_ready(self, pod: Object) -> None:
@@ -197,8 +197,10 @@ class NodeController(Component[Task]):
 
     def _taint(self, node: str, taints: list[dict[str, str]]) -> None:
         current = self.api.get("nodes", "", node)
-        old = [each for each in current["spec"].get("taints") or () if each["key"] != UNREACHABLE]
-        added = [{**each, "timeAdded": self.context.now()} for each in taints]
+        old = [
+            taint for taint in current["spec"].get("taints") or () if taint["key"] != UNREACHABLE
+        ]
+        added = [{**taint, "timeAdded": self.context.now()} for taint in taints]
         spec = {**current["spec"], "taints": [*old, *added]}
         if not spec["taints"]:
             del spec["taints"]
@@ -288,12 +290,14 @@ def _is_silent(node: Object) -> bool:
 def _marks(node: Object) -> list[Object]:
     """The taints of a lost node."""
     taints = (node.get("spec") or {}).get("taints") or ()
-    return [each for each in taints if each["key"] == UNREACHABLE]
+    return [taint for taint in taints if taint["key"] == UNREACHABLE]
 
 
 def _stays(pod: Object) -> bool:
     """Whether the pod tolerates a lost node without a time limit."""
     lasting = [
-        each for each in pod["spec"].get("tolerations") or () if "tolerationSeconds" not in each
+        toleration
+        for toleration in pod["spec"].get("tolerations") or ()
+        if "tolerationSeconds" not in toleration
     ]
     return tolerated({"key": UNREACHABLE, "effect": "NoExecute"}, lasting)

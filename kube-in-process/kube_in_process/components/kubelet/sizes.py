@@ -33,8 +33,8 @@ class Sizes:
     @classmethod
     def wanted(cls, pod: Object) -> Sizes:
         """The sizes of a pod that is admitted as its spec says."""
-        found = resources_of(pod)
-        return cls(found, found)
+        resources = resources_of(pod)
+        return cls(resources, resources)
 
     def counted(self, pod: Object) -> dict[str, int]:
         """What the pod takes of its node: the most of what is allocated and actual."""
@@ -43,9 +43,9 @@ class Sizes:
             plain = container["name"]
             if plain not in self.allocated:
                 return of_spec(container)
-            found = amounts(self.allocated[plain].get("requests"))
-            raise_to(found, amounts(self.actual[plain].get("requests")))
-            return found
+            most = amounts(self.allocated[plain].get("requests"))
+            raise_to(most, amounts(self.actual[plain].get("requests")))
+            return most
 
         return summed(pod["spec"], count)
 
@@ -54,16 +54,21 @@ def resources_of(pod: Object) -> dict[str, Object]:
     """The resources of containers and sidecars as the spec wants them."""
     spec = pod["spec"]
     beside = (
-        each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     )
-    return {each["name"]: each.get("resources") or {} for each in (*spec["containers"], *beside)}
+    return {
+        container["name"]: container.get("resources") or {}
+        for container in (*spec["containers"], *beside)
+    }
 
 
 def is_resized(pod: Object, sizes: Sizes) -> bool:
     """Whether the spec wants something else than what is allocated."""
     wanted = resources_of(pod)
-    return {key: _plain(each) for key, each in wanted.items()} != {
-        key: _plain(each) for key, each in sizes.allocated.items()
+    return {key: _plain(resources) for key, resources in wanted.items()} != {
+        key: _plain(resources) for key, resources in sizes.allocated.items()
     }
 
 
@@ -96,9 +101,9 @@ class AdmittedPods:
     def used(self, without: str = "") -> dict[str, int]:
         """What all pods take, but for one (UID). A pod that is being deleted takes its part."""
         total: dict[str, int] = {}
-        for each, pod in self.pods.items():
-            if each != without:
-                for resource, number in self.sizes[each].counted(pod).items():
+        for pod_uid, pod in self.pods.items():
+            if pod_uid != without:
+                for resource, number in self.sizes[pod_uid].counted(pod).items():
                     total[resource] = total.get(resource, 0) + number
         return total
 
@@ -112,15 +117,15 @@ class AdmittedPods:
             yield verdict
 
     def _waiting(self) -> Iterator[Object]:
-        for each, pod in self.pods.items():
+        for pod_uid, pod in self.pods.items():
             looked_at = phase(pod) == "Running" and not deleting(pod) and not _infeasible(pod)
-            if looked_at and is_resized(pod, self.sizes[each]):
+            if looked_at and is_resized(pod, self.sizes[pod_uid]):
                 yield pod
 
     def reverted(self) -> Iterator[Object]:
         """The pods whose resize waited and is not wanted any more."""
-        for each, pod in self.pods.items():
-            if condition(pod, PENDING) is not None and not is_resized(pod, self.sizes[each]):
+        for pod_uid, pod in self.pods.items():
+            if condition(pod, PENDING) is not None and not is_resized(pod, self.sizes[pod_uid]):
                 yield pod
 
     def _judge(self, pod: Object, allocatable: Amounts) -> Verdict:
@@ -147,9 +152,9 @@ class AdmittedPods:
 
 def _infeasible(pod: Object) -> bool:
     """Whether the kubelet has found that this very resize can never be admitted."""
-    found = condition(pod, PENDING) or {}
-    current = found.get("observedGeneration") == pod["metadata"].get("generation")
-    return current and found.get("reason") == ResizeAnswer.INFEASIBLE
+    pending = condition(pod, PENDING) or {}
+    current = pending.get("observedGeneration") == pod["metadata"].get("generation")
+    return current and pending.get("reason") == ResizeAnswer.INFEASIBLE
 
 
 def in_order(pods: Iterable[Object], sizes: Mapping[str, Sizes]) -> list[Object]:
@@ -176,7 +181,7 @@ def _grows(pod: Object, sizes: Sizes) -> bool:
 
 def restarts(pod: Object, sizes: Sizes) -> set[str]:
     """The containers whose resize policy asks for a restart."""
-    found = set()
+    restarted = set()
     for container in pod["spec"]["containers"]:
         plain = container["name"]
         before, after = _plain(sizes.actual[plain]), _plain(sizes.allocated[plain])
@@ -184,5 +189,5 @@ def restarts(pod: Object, sizes: Sizes) -> set[str]:
             resource = policy["resourceName"]
             changed = any(before[key].get(resource) != after[key].get(resource) for key in before)
             if changed and policy["restartPolicy"] == "RestartContainer":
-                found.add(plain)
-    return found
+                restarted.add(plain)
+    return restarted

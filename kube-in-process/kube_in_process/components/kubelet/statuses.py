@@ -35,10 +35,10 @@ def running(
         ],
         "containerStatuses": [
             {
-                **_container(each, {"running": {"startedAt": now}}, restarts, ready=True),
-                **_sized(each["name"], sizes or Sizes.wanted(pod)),
+                **_container(container, {"running": {"startedAt": now}}, restarts, ready=True),
+                **_sized(container["name"], sizes or Sizes.wanted(pod)),
             }
-            for each in pod["spec"]["containers"]
+            for container in pod["spec"]["containers"]
         ],
     }
 
@@ -48,9 +48,9 @@ def _sized(container: str, sizes: Sizes) -> Object:
     allocated = sizes.allocated.get(container, {}).get("requests")
     shown: Object = {"allocatedResources": allocated} if allocated else {}
     actual = {
-        key: each
-        for key, each in sizes.actual.get(container, {}).items()
-        if key in ("requests", "limits") and each
+        key: amounts
+        for key, amounts in sizes.actual.get(container, {}).items()
+        if key in ("requests", "limits") and amounts
     }
     return {**shown, "resources": actual} if actual else shown
 
@@ -58,11 +58,11 @@ def _sized(container: str, sizes: Sizes) -> Object:
 def resize_waits(pod: Object, now: str, reason: str, message: str) -> Object:
     """The kubelet cannot admit the resize: now (Deferred), or ever (Infeasible)."""
     generation = pod["metadata"].get("generation", 0)
-    found = _condition(pod, PENDING, "True", now, reason)
+    waiting_since = _condition(pod, PENDING, "True", now, reason)
     old = condition(pod, PENDING)
     if old is not None and old.get("reason") != reason:
-        found["lastTransitionTime"] = now
-    pending = {**found, "message": message, "observedGeneration": generation}
+        waiting_since["lastTransitionTime"] = now
+    pending = {**waiting_since, "message": message, "observedGeneration": generation}
     return {"observedGeneration": generation, "conditions": [pending]}
 
 
@@ -100,11 +100,16 @@ def _gone(pod: Object, kind: str) -> list[Object]:
 def _resized(pod: Object, sizes: Sizes, restarted: set[str]) -> list[Object]:
     return [
         {
-            **{key: x for key, x in each.items() if key not in ("allocatedResources", "resources")},
-            "restartCount": each["restartCount"] + (each["name"] in restarted),
-            **_sized(each["name"], sizes),
+            **{
+                key: x
+                for key, x in container_status.items()
+                if key not in ("allocatedResources", "resources")
+            },
+            "restartCount": container_status["restartCount"]
+            + (container_status["name"] in restarted),
+            **_sized(container_status["name"], sizes),
         }
-        for each in pod["status"].get("containerStatuses") or ()
+        for container_status in pod["status"].get("containerStatuses") or ()
     ]
 
 
@@ -147,23 +152,23 @@ def waiting(pod: Object, now: str) -> Object:
             _condition(pod, "ContainersReady", "False", now, "ContainersNotReady"),
         ],
         "containerStatuses": [
-            _container(each, state, 0, ready=False) for each in pod["spec"]["containers"]
+            _container(container, state, 0, ready=False) for container in pod["spec"]["containers"]
         ],
     }
 
 
 def creating(pod: Object, now: str) -> Object:
     """The pod is here, and its sandbox is not ready: ContainerCreating."""
-    found = waiting(pod, now)
+    status = waiting(pod, now)
     started = (pod.get("status") or {}).get("startTime") or now
     begun = _condition(pod, "Initialized", "True", now)
-    conditions = [found["conditions"][0], begun, *found["conditions"][1:]]
-    return {**found, "startTime": started, "hostIP": "10.0.0.1", "conditions": conditions}
+    conditions = [status["conditions"][0], begun, *status["conditions"][1:]]
+    return {**status, "startTime": started, "hostIP": "10.0.0.1", "conditions": conditions}
 
 
 def waits_for_sandbox(pod: Object) -> bool:
-    found = condition(pod, NO_SANDBOX)
-    return found is not None and found["status"] == "False"
+    sandbox = condition(pod, NO_SANDBOX)
+    return sandbox is not None and sandbox["status"] == "False"
 
 
 def _terminal(pod: Object, now: str, phase: str, state: Object, restarts: int) -> Object:
@@ -176,7 +181,8 @@ def _terminal(pod: Object, now: str, phase: str, state: Object, restarts: int) -
             _condition(pod, "ContainersReady", "False", now, reason),
         ],
         "containerStatuses": [
-            _container(each, state, restarts, ready=False) for each in pod["spec"]["containers"]
+            _container(container, state, restarts, ready=False)
+            for container in pod["spec"]["containers"]
         ],
     }
 
@@ -190,8 +196,8 @@ def _terminated(pod: Object, now: str, code: int, reason: str) -> Object:
 def _condition(pod: Object, kind: str, status: str, now: str, reason: str = "") -> Object:
     old = condition(pod, kind)
     since = old["lastTransitionTime"] if old and old["status"] == status else now
-    found: dict[str, Any] = {"type": kind, "status": status, "lastTransitionTime": since}
-    return {**found, "reason": reason} if reason else found
+    new: dict[str, Any] = {"type": kind, "status": status, "lastTransitionTime": since}
+    return {**new, "reason": reason} if reason else new
 
 
 def _container(spec: Object, state: Object, restarts: int, *, ready: bool) -> Object:

@@ -67,17 +67,17 @@ class Neighbours:
 
     def _near(self, node: Object) -> bool:
         wanted = terms(self.pod, "podAffinity", REQUIRED)
-        if any(each["topologyKey"] not in labels(node) for each in wanted):
+        if any(term["topologyKey"] not in labels(node) for term in wanted):
             return False
         fitting = [
             its_node
             for other, its_node in self.scene.placed()
-            if wanted and all(self.term_matches(each, self.pod, other) for each in wanted)
+            if wanted and all(self.term_matches(term, self.pod, other) for term in wanted)
         ]
-        if all(any(_same(its, node, each["topologyKey"]) for its in fitting) for each in wanted):
+        if all(any(_same(its, node, term["topologyKey"]) for its in fitting) for term in wanted):
             return True
         # the first pod of a set that wants to be together
-        return not fitting and all(self.term_matches(each, self.pod, self.pod) for each in wanted)
+        return not fitting and all(self.term_matches(term, self.pod, self.pod) for term in wanted)
 
     def _others(self, node: Object, key: str) -> Iterator[Object]:
         for other, its_node in self.scene.placed():
@@ -107,9 +107,9 @@ class Neighbours:
     def _wish(self, owner: Object, other: Object, its_node: Object, node: Object) -> int:
         total = 0
         for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
-            for each in terms(owner, kind, PREFERRED):
-                found = self._counts(each["podAffinityTerm"], owner, other, its_node, node)
-                total += sign * each["weight"] * found
+            for term in terms(owner, kind, PREFERRED):
+                count = self._counts(term["podAffinityTerm"], owner, other, its_node, node)
+                total += sign * term["weight"] * count
         return total
 
     def _counts(
@@ -120,8 +120,8 @@ class Neighbours:
 
 
 def _same(one: Object, other: Object, key: str) -> bool:
-    found = labels(one).get(key)
-    return found is not None and found == labels(other).get(key)
+    value = labels(one).get(key)
+    return value is not None and value == labels(other).get(key)
 
 
 # Topology spread
@@ -143,8 +143,8 @@ class Constraint:
     @classmethod
     def given(cls, body: Mapping[str, Any], pod: Object) -> Constraint:
         selector = dict(body.get("labelSelector") or {})
-        found = labels(pod)
-        by_keys = {key: found[key] for key in body.get("matchLabelKeys") or () if key in found}
+        own = labels(pod)
+        by_keys = {key: own[key] for key in body.get("matchLabelKeys") or () if key in own}
         if by_keys:
             selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **by_keys}
         return cls(
@@ -172,19 +172,19 @@ class Constraint:
             return scene.room(node).owned[self.owner]
         return sum(
             1
-            for each in scene.room(node).pods.values()
-            if namespace(each.pod) == namespace(pod)
-            and not deleting(each.pod)
-            and matches(self.selector, labels(each.pod))
+            for asked in scene.room(node).pods.values()
+            if namespace(asked.pod) == namespace(pod)
+            and not deleting(asked.pod)
+            and matches(self.selector, labels(asked.pod))
         )
 
 
 def constraints(pod: Object, when: str) -> list[Constraint]:
     """The pod's own constraints with that ``whenUnsatisfiable``."""
     return [
-        Constraint.given(each, pod)
-        for each in pod["spec"].get("topologySpreadConstraints") or ()
-        if each["whenUnsatisfiable"] == when
+        Constraint.given(constraint, pod)
+        for constraint in pod["spec"].get("topologySpreadConstraints") or ()
+        if constraint["whenUnsatisfiable"] == when
     ]
 
 
@@ -197,16 +197,16 @@ class Spread:
 
     @classmethod
     def of(cls, pod: Object, scene: Scene) -> Spread:
-        found = constraints(pod, "DoNotSchedule")
-        keys = [each.key for each in found]
+        hard = constraints(pod, "DoNotSchedule")
+        keys = [constraint.key for constraint in hard]
         rules = []
-        for each in found:
+        for constraint in hard:
             domains: dict[str, int] = {}
             for node in scene.nodes:
-                if all(key in labels(node) for key in keys) and each.includes(pod, node):
-                    value = labels(node)[each.key]
-                    domains[value] = domains.get(value, 0) + each.counts(pod, node, scene)
-            rules.append((each, domains))
+                if all(key in labels(node) for key in keys) and constraint.includes(pod, node):
+                    value = labels(node)[constraint.key]
+                    domains[value] = domains.get(value, 0) + constraint.counts(pod, node, scene)
+            rules.append((constraint, domains))
         return cls(pod, tuple(rules))
 
     def reason_against(self, node: Object) -> str:
@@ -251,9 +251,9 @@ def _default_selector(pod: Object, views: Views) -> tuple[dict[str, Any], str]:
     owner = controller_of(pod)
     plural = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
     if owner is not None and owner["kind"] in plural:
-        found = views[plural[owner["kind"]]].get(namespace(pod), owner["name"])
-        if found is not None and uid(found) == owner["uid"]:
-            selector = found["spec"].get("selector") or {}
+        workload = views[plural[owner["kind"]]].get(namespace(pod), owner["name"])
+        if workload is not None and uid(workload) == owner["uid"]:
+            selector = workload["spec"].get("selector") or {}
             wanted |= selector.get("matchLabels") or {}
             expressions += selector.get("matchExpressions") or ()
     if not wanted and not expressions:
@@ -283,11 +283,11 @@ def spread_scores(
             if name(node) in raw and rule.key in labels(node):
                 count = counted.get(labels(node)[rule.key], 0)
                 raw[name(node)] += count * math.log(size + 2) + rule.skew - 1
-    rounded = {each: _rounded(value) for each, value in raw.items()}
+    rounded = {node_name: _rounded(value) for node_name, value in raw.items()}
     most, least = max(rounded.values(), default=0), min(rounded.values(), default=0)
     scores = {
-        each: 100 if most == 0 else 100 * (most + least - value) // most
-        for each, value in rounded.items()
+        node_name: 100 if most == 0 else 100 * (most + least - value) // most
+        for node_name, value in rounded.items()
     }
     return scores | dict.fromkeys(ignored, 0)
 

@@ -69,7 +69,7 @@ class Plan:
 
     def known(self) -> tuple[Object, ...]:
         """The claims as the scheduler knows them; other clients may have changed them since."""
-        return tuple(self.written.get(key_of(each.seen), each.seen) for each in self.claims)
+        return tuple(self.written.get(key_of(claim.seen), claim.seen) for claim in self.claims)
 
 
 class Binder:
@@ -94,11 +94,11 @@ class Binder:
         if plan.claims and self._context.features.nominates_before_binding:
             self._nominate(plan)
             yield 0.0
-        for each in plan.claims:
-            if each.allocation is not None:
-                yield from self._allocate(plan, each, each.allocation)
+        for claim in plan.claims:
+            if claim.allocation is not None:
+                yield from self._allocate(plan, claim, claim.allocation)
             else:
-                yield from self._reserve(plan, each)
+                yield from self._reserve(plan, claim)
         if plan.claims:
             self._written(plan)
             yield from self._poll(plan)
@@ -192,20 +192,20 @@ class Binder:
             if allocation_of(claim) is None:
                 shown = "/".join(key_of(claim))
                 raise NotBound(_prebind(f"claim {shown} is not allocated anymore"))
-            found = holder(claim, plan.pod, planned.group, features)
-            if found is None and planned.group is None and _listed(claim, plan.pod):
+            new_holder = holder(claim, plan.pod, planned.group, features)
+            if new_holder is None and planned.group is None and _listed(claim, plan.pod):
                 # bindClaim adds the pod without looking; the API server refuses a second entry
-                found = Holder(pod_reference(plan.pod))
-            return None if found is None else reserved(claim, found)
+                new_holder = Holder(pod_reference(plan.pod))
+            return None if new_holder is None else reserved(claim, new_holder)
 
         claim = self._current(planned)
         yield from self._write(plan, claim, listed, "add reservation to claim")
         yield 0.0
 
     def _holder(self, claim: Object, plan: Plan, planned: PlannedClaim) -> Holder:
-        found = holder(claim, plan.pod, planned.group, self._context.features)
-        assert found is not None, "a claim without allocation has no references"
-        return found
+        new_holder = holder(claim, plan.pod, planned.group, self._context.features)
+        assert new_holder is not None, "a claim without allocation has no references"
+        return new_holder
 
     def _current(self, planned: PlannedClaim) -> Object:
         claim = self._claims.get(*key_of(planned.seen))
@@ -255,4 +255,4 @@ def _protected(claim: Object) -> Object:
 
 
 def _listed(claim: Object, pod: Object) -> bool:
-    return any(each["uid"] == uid(pod) for each in reserved_for(claim))
+    return any(reference["uid"] == uid(pod) for reference in reserved_for(claim))

@@ -66,9 +66,9 @@ def devices_of(claim: Object) -> tuple[str, ...]:
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
     return tuple(
-        "/".join((each["driver"], each["pool"], each["device"]))
-        for each in results
-        if not each.get("adminAccess")
+        "/".join((result["driver"], result["pool"], result["device"]))
+        for result in results
+        if not result.get("adminAccess")
     )
 
 
@@ -97,10 +97,10 @@ class Inventory:
         """Whether a device of the claim is a part of a node's own resource (KEP-5517, alpha)."""
         allocated = set(devices_of(claim))
         return any(
-            each.get("mapping") is not None
+            resource.get("mapping") is not None
             for device in self.devices()
             if "/".join(device.identity) in allocated
-            for each in (device.body.get("nodeAllocatableResources") or {}).values()
+            for resource in (device.body.get("nodeAllocatableResources") or {}).values()
         )
 
     def in_use(self, identity: Identity) -> bool:
@@ -110,7 +110,7 @@ class Inventory:
         self, claims: Sequence[Object], node: Object, taken: Collection[Identity]
     ) -> list[Object] | None:
         """An allocation for each claim on ``node``, or None; ``taken``: promised devices."""
-        here = [each for each in self.devices() if each.on(node)]
+        here = [device for device in self.devices() if device.on(node)]
         search = _Search(self, claims, here, taken)
         chosen = search.run()
         if chosen is None:
@@ -128,7 +128,7 @@ class Inventory:
         taints = device.body.get("taints") or ()
         if untolerated(taints, request.body.get("tolerations") or ()) is not None:
             return False
-        return all(self._selects(each["cel"]["expression"], device) for each in selectors)
+        return all(self._selects(selector["cel"]["expression"], device) for selector in selectors)
 
     def _selects(self, expression: str, device: Device) -> bool:
         key = (expression, device.identity)
@@ -139,13 +139,13 @@ class Inventory:
 
 def published(slices: Any) -> Iterator[Device]:
     """The devices of the newest generation of each pool; slices with binding conditions last."""
-    found = sorted(slices, key=_has_conditions)
+    ordered = sorted(slices, key=_has_conditions)
     newest: dict[tuple[str, str], int] = {}
-    for each in found:
-        key = (each["spec"]["driver"], each["spec"]["pool"]["name"])
-        newest[key] = max(newest.get(key, 0), each["spec"]["pool"].get("generation", 0))
-    for each in found:
-        spec = each["spec"]
+    for published_slice in ordered:
+        key = (published_slice["spec"]["driver"], published_slice["spec"]["pool"]["name"])
+        newest[key] = max(newest.get(key, 0), published_slice["spec"]["pool"].get("generation", 0))
+    for published_slice in ordered:
+        spec = published_slice["spec"]
         driver, pool = spec["driver"], spec["pool"]["name"]
         if spec["pool"].get("generation", 0) < newest[driver, pool]:
             continue
@@ -156,7 +156,7 @@ def published(slices: Any) -> Iterator[Device]:
 
 def _has_conditions(published: Object) -> bool:
     devices = published["spec"].get("devices") or ()
-    return any(each.get("bindingConditions") for each in devices)
+    return any(device.get("bindingConditions") for device in devices)
 
 
 class _Search:
@@ -174,7 +174,7 @@ class _Search:
         self._taken = taken
         self._steps = STEPS
         self._constraints = [_constraints(claim) for claim in claims]
-        self._slots = [each for index, claim in enumerate(claims) for each in _slots(index, claim)]
+        self._slots = [slot for index, claim in enumerate(claims) for slot in _slots(index, claim)]
 
     def run(self) -> Chosen | None:
         return self._solve(0, [])
@@ -187,20 +187,20 @@ class _Search:
                 self._steps -= 1
                 if self._steps < 0:
                     return None
-                more = [*chosen, *((request, each) for each in devices)]
+                more = [*chosen, *((request, device) for device in devices)]
                 if self._allowed(request.claim, more):
-                    found = self._solve(slot + 1, more)
-                    if found is not None:
-                        return found
+                    solution = self._solve(slot + 1, more)
+                    if solution is not None:
+                        return solution
         return None
 
     def _choices(self, request: DeviceRequest, chosen: Chosen) -> Iterator[tuple[Device, ...]]:
-        suitable = [each for each in self._devices if self._inventory.suits(request, each)]
+        suitable = [device for device in self._devices if self._inventory.suits(request, device)]
         if request.admin:
             free = suitable
         else:
             used = {device.identity for other, device in chosen if not other.admin}
-            free = [each for each in suitable if self._free(each.identity, used)]
+            free = [device for device in suitable if self._free(device.identity, used)]
         if not request.all_devices:
             yield from combinations(free, request.body.get("count") or 1)
         elif free and len(free) == len(suitable):
@@ -213,12 +213,12 @@ class _Search:
 
     def _allowed(self, claim: int, chosen: Chosen) -> bool:
         mine = [(request, device) for request, device in chosen if request.claim == claim]
-        return all(_holds(each, mine) for each in self._constraints[claim])
+        return all(_holds(constraint, mine) for constraint in self._constraints[claim])
 
 
 def _spec(claim: Object) -> Object:
-    found: Object = (claim.get("spec") or {}).get("devices") or {}
-    return found
+    spec: Object = (claim.get("spec") or {}).get("devices") or {}
+    return spec
 
 
 def _constraints(claim: Object) -> list[Object]:
@@ -232,8 +232,8 @@ def _slots(index: int, claim: Object) -> Iterator[list[DeviceRequest]]:
             yield [DeviceRequest(index, request["name"], exactly)]
             continue
         yield [
-            DeviceRequest(index, f"{request['name']}/{each['name']}", each)
-            for each in request.get("firstAvailable") or ()
+            DeviceRequest(index, f"{request['name']}/{alternative['name']}", alternative)
+            for alternative in request.get("firstAvailable") or ()
         ]
 
 
@@ -245,18 +245,18 @@ def _holds(constraint: Object, chosen: Chosen) -> bool:
         if not names or request.request in names or request.request.split("/")[0] in names
     ]
     same, different = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
-    values = [attribute(each.body, each.driver, same or different or "") for each in devices]
-    if any(each is None for each in values):
+    values = [attribute(device.body, device.driver, same or different or "") for device in devices]
+    if any(value is None for value in values):
         return False
     return len(set(values)) == len(values) if different else len(set(values)) <= 1
 
 
 def _allocation(claim: Object, index: int, chosen: Chosen, node: Object) -> Object:
     mine = [(request, device) for request, device in chosen if request.claim == index]
-    allocation: Object = {"devices": {"results": [_result(*each) for each in mine]}}
+    allocation: Object = {"devices": {"results": [_result(*pair) for pair in mine]}}
     config = _spec(claim).get("config") or ()
     if config:
-        allocation["devices"]["config"] = [{"source": "FromClaim", **each} for each in config]
+        allocation["devices"]["config"] = [{"source": "FromClaim", **entry} for entry in config]
     if any(device.body.get("bindsToNode") for _, device in mine):
         terms = _terms(iter([{"nodeName": name(node)}]))
     else:
@@ -287,10 +287,10 @@ def _result(request: DeviceRequest, device: Device) -> Object:
 def _terms(placements: Iterator[Mapping[str, Any]]) -> Object | None:
     """The node selector of an allocation: a device of one node can be used only there."""
     expressions: list[Any] = []
-    for each in placements:
-        if each.get("nodeName"):
-            field = {"key": "metadata.name", "operator": "In", "values": [each["nodeName"]]}
+    for placement in placements:
+        if placement.get("nodeName"):
+            field = {"key": "metadata.name", "operator": "In", "values": [placement["nodeName"]]}
             return {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        for term in (each.get("nodeSelector") or {}).get("nodeSelectorTerms") or ():
+        for term in (placement.get("nodeSelector") or {}).get("nodeSelectorTerms") or ():
             expressions += [x for x in term.get("matchExpressions") or () if x not in expressions]
     return {"nodeSelectorTerms": [{"matchExpressions": expressions}]} if expressions else None

@@ -62,7 +62,7 @@ class Filters:
             self._spread = Spread.of(pod, self.scene)
         if self.asked.rules or self.scene.has_rules():
             spaces: Mapping[str, Mapping[str, str]] = {
-                name(each): labels(each) for each in self.views["namespaces"].items()
+                name(namespace): labels(namespace) for namespace in self.views["namespaces"].items()
             }
             self._neighbours = Neighbours(pod, self.scene, spaces)
 
@@ -76,9 +76,9 @@ class Filters:
         fit with them, and also without them.
         """
         above = [
-            each
-            for each in self.scene.nominated.get(name(node), ())
-            if each.priority >= self.asked.priority
+            asked
+            for asked in self.scene.nominated.get(name(node), ())
+            if asked.priority >= self.asked.priority
         ]
         if above:
             refusal = self.in_scene(self.scene.changed(name(node), more=above)).check_alone(node)
@@ -128,19 +128,24 @@ def named_nodes(pod: Object) -> frozenset[str] | None:
     """The nodes that every term of the required node affinity names; None if one names none."""
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    found: set[str] = set()
+    named: set[str] = set()
     for term in terms:
         values = [
-            set(each.get("values") or ())
-            for each in term.get("matchFields") or ()
-            if each["key"] == "metadata.name" and each["operator"] == "In"
+            set(field.get("values") or ())
+            for field in term.get("matchFields") or ()
+            if field["key"] == "metadata.name" and field["operator"] == "In"
         ]
         if not values:
             return None
-        found |= set.intersection(*values)
-    return frozenset(found) if terms else None
+        named |= set.intersection(*values)
+    return frozenset(named) if terms else None
 
 
 def _ordered(requests: Mapping[str, int]) -> list[str]:
-    first = [each for each in ("cpu", "memory", "ephemeral-storage") if requests.get(each)]
-    return [*first, *sorted(each for each in requests if requests[each] and each not in first)]
+    first = [
+        resource for resource in ("cpu", "memory", "ephemeral-storage") if requests.get(resource)
+    ]
+    return [
+        *first,
+        *sorted(resource for resource in requests if requests[resource] and resource not in first),
+    ]

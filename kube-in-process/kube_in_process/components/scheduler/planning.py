@@ -95,17 +95,17 @@ class Commitments:
     def make(self, plan: Plan) -> None:
         pod = uid(plan.pod)
         self.assumed[pod] = plan.node
-        for each in plan.claims:
-            if each.allocation is None:
+        for claim in plan.claims:
+            if claim.allocation is None:
                 continue
-            self.allocating[uid(each.seen)] = pod
-            for result in each.allocation["devices"]["results"]:
+            self.allocating[uid(claim.seen)] = pod
+            for result in claim.allocation["devices"]["results"]:
                 self.promised[result["driver"], result["pool"], result["device"]] = pod
 
     def keep(self, pod: str) -> None:
         """Forget a pod whose binding has ended: the cluster shows its claims now."""
-        self.allocating = {each: by for each, by in self.allocating.items() if by != pod}
-        self.promised = {each: by for each, by in self.promised.items() if by != pod}
+        self.allocating = {claim: by for claim, by in self.allocating.items() if by != pod}
+        self.promised = {claim: by for claim, by in self.promised.items() if by != pod}
 
 
 class Planner:
@@ -124,11 +124,13 @@ class Planner:
         claims = tuple(self._claims(pod, group))
         volumes = PodVolumes.of(pod, self._views)
         self._check_in_process(claims)
-        missing = [each.seen for each in claims if allocation_of(each.seen) is None]
+        missing = [claim.seen for claim in claims if allocation_of(claim.seen) is None]
         node, allocations = self._find_node(pod, claims, missing, volumes)
-        found = {uid(claim): each for claim, each in zip(missing, allocations, strict=True)}
+        by_claim = {
+            uid(claim): allocation for claim, allocation in zip(missing, allocations, strict=True)
+        }
         planned = tuple(
-            PlannedClaim(each.seen, each.group, found.get(uid(each.seen))) for each in claims
+            PlannedClaim(claim.seen, claim.group, by_claim.get(uid(claim.seen))) for claim in claims
         )
         return Plan(pod, node, planned)
 
@@ -147,18 +149,20 @@ class Planner:
         if gang:
             members = self._views["pods"].by("group", f"{namespace(pod)}/{plain}")
             # a pod that is being deleted still belongs to the gang
-            there = [each for each in members if not ended(each)]
+            there = [member for member in members if not ended(member)]
             if len(there) < gang["minCount"]:
                 raise Wait(topic)
         return group
 
     def _claims(self, pod: Object, group: Object | None) -> Iterator[PlannedClaim]:
-        for each in pod_claims(pod, group):
-            if each.claim is None:
+        for pod_claim in pod_claims(pod, group):
+            if pod_claim.claim is None:
                 raise Wait
-            if not each.claim:
+            if not pod_claim.claim:
                 continue
-            yield PlannedClaim(self._usable(pod, each), group if each.group else None, None)
+            yield PlannedClaim(
+                self._usable(pod, pod_claim), group if pod_claim.group else None, None
+            )
 
     def _usable(self, pod: Object, wanted: PodClaim) -> Object:
         assert wanted.claim is not None
@@ -168,11 +172,11 @@ class Planner:
         return claim
 
     def _check_in_process(self, claims: Claims) -> None:
-        for each in claims:
-            if uid(each.seen) in self._commitments.allocating:
-                shown = "/".join(key_of(each.seen))
+        for claim in claims:
+            if uid(claim.seen) in self._commitments.allocating:
+                shown = "/".join(key_of(claim.seen))
                 why = f"resource claim {shown} is in the process of being allocated"
-                raise Unschedulable(why, (claim_topic(*key_of(each.seen)),))
+                raise Unschedulable(why, (claim_topic(*key_of(claim.seen)),))
 
     def _find_node(
         self, pod: Object, claims: Claims, missing: list[Object], volumes: PodVolumes | None
@@ -183,14 +187,14 @@ class Planner:
         filters = Filters(asked, scene, self._views, version, volumes)
         refusals: dict[str, Refusal] = {}
         now = self._context.clock.now()
-        given_up = [each.seen for each in claims if is_given_up(each.seen, now)]
+        given_up = [claim.seen for claim in claims if is_given_up(claim.seen, now)]
         unusable: dict[str, Object] = {}
-        taken = [each.seen for each in claims if self._is_taken(pod, each.seen)]
+        taken = [claim.seen for claim in claims if self._is_taken(pod, claim.seen)]
         fitting: list[Object] = []
         for node in scene.nodes:
             refusal = filters.check(node)
             if refusal is None:
-                away = [each.seen for each in claims if not _reaches(each.seen, node)]
+                away = [claim.seen for claim in claims if not _reaches(claim.seen, node)]
                 away += given_up
                 unusable |= {uid(claim): claim for claim in away}
                 refusal = Refusal((NOT_REACHED,)) if away else None
@@ -206,7 +210,7 @@ class Planner:
                 return name(node), allocations
             refusals[name(node)] = Refusal((NO_DEVICES,))
         search = Search(filters, refusals)
-        why = summary(reason for each in refusals.values() for reason in each.reasons)
+        why = summary(reason for refusal in refusals.values() for reason in refusal.reasons)
         topics = _topics(refusals.values(), claims)
         raise Unschedulable(why, topics, claims, tuple(unusable.values()), search)
 
@@ -219,7 +223,7 @@ class Planner:
         if not features.mapped_devices or not self._inventory.is_for_one_pod(claim):
             return False
         listed = reserved_for(claim)
-        if any(_is_for(each, pod, features) for each in listed):
+        if any(_is_for(reference, pod, features) for reference in listed):
             return False
         return bool(listed or self._commitments.assumed.keys() - {uid(pod)})
 
@@ -231,21 +235,21 @@ class Planner:
         """
         nominated = (asked.pod.get("status") or {}).get("nominatedNodeName")
         version = self._context.features.version
-        found = scores(asked, fitting, scene, self._views, version) if len(fitting) > 1 else {}
+        score_of = scores(asked, fitting, scene, self._views, version) if len(fitting) > 1 else {}
         assumed = list(self._commitments.assumed.values())
         pods = self._views["pods"]
 
         def rank(node: Object) -> tuple[bool, int, int]:
             plain = name(node)
             crowd = pods.count("node", plain) + assumed.count(plain)
-            return plain != nominated, -found.get(plain, 0), crowd
+            return plain != nominated, -score_of.get(plain, 0), crowd
 
         return sorted(fitting, key=rank)
 
 
 def _topics(refusals: Iterable[Refusal], claims: Claims) -> tuple[str, ...]:
-    of_pods = sorted({each.topic for each in refusals if each.topic})
-    of_claims = (claim_topic(*key_of(each.seen)) for each in claims)
+    of_pods = sorted({refusal.topic for refusal in refusals if refusal.topic})
+    of_claims = (claim_topic(*key_of(claim.seen)) for claim in claims)
     return (NODES, DEVICES, VOLUMES, *of_pods, *of_claims)
 
 

@@ -33,19 +33,23 @@ class PostFilter:
         if not refusal.claims:
             return "no new claims to deallocate"
         for claim in refusal.unusable:
-            if all(each["uid"] == uid(pod) for each in reserved_for(claim)):
+            if all(reference["uid"] == uid(pod) for reference in reserved_for(claim)):
                 self._write(claim, allocation=None)
                 return "deallocation of ResourceClaim completed"
-        for each in refusal.claims:
-            if each.group is not None and self._idle(each.group) and _only_group(each.seen):
+        for pod_claim in refusal.claims:
+            if (
+                pod_claim.group is not None
+                and self._idle(pod_claim.group)
+                and _only_group(pod_claim.seen)
+            ):
                 gone = self._features().post_filter_deallocates_groups
-                self._write(each.seen, **({"allocation": None} if gone else {}))
+                self._write(pod_claim.seen, **({"allocation": None} if gone else {}))
                 return UNRESERVED
         return "still not schedulable"
 
     def _idle(self, group: Object) -> bool:
         members = self._views["pods"].by("group", "/".join(key_of(group)))
-        return not any(node_name(each) for each in members)
+        return not any(node_name(member) for member in members)
 
     def _write(self, claim: Object, **parts: None) -> None:
         status = {**(claim.get("status") or {}), "reservedFor": None, **parts}

@@ -77,11 +77,11 @@ class Preemption:
             if refusal is None or not refusal.resolvable:
                 reasons.append(NOT_HELPFUL)
                 continue
-            found = self._on(node)
-            if isinstance(found, Candidate):
-                candidates.append(found)
+            candidate = self._on(node)
+            if isinstance(candidate, Candidate):
+                candidates.append(candidate)
             else:
-                reasons += found
+                reasons += candidate
         if candidates:
             return PreemptionOutcome(min(candidates, key=_cost))
         total = len(self.filters.scene.nodes)
@@ -93,25 +93,25 @@ class Preemption:
             return _NEVER
         nominated = (pod.get("status") or {}).get("nominatedNodeName")
         if nominated and nominated in self.refusals and self.refusals[nominated].resolvable:
-            for each in self.filters.scene.room(nominated).pods.values():
-                if each.priority < self.asked.priority and _is_preempted(each.pod):
+            for asked in self.filters.scene.room(nominated).pods.values():
+                if asked.priority < self.asked.priority and _is_preempted(asked.pod):
                     return _WAITS
         return ""
 
     def _on(self, node: Object) -> Candidate | tuple[str, ...]:
         """The victims on a node, or the reasons why there are none."""
         there = self.filters.scene.room(node).pods.values()
-        lower = [each.pod for each in there if each.priority < self.asked.priority]
+        lower = [asked.pod for asked in there if asked.priority < self.asked.priority]
         if not lower:
             return (NO_VICTIMS,)
-        gone = {uid(each) for each in lower}
+        gone = {uid(victim) for victim in lower}
         refusal = self._check(node, gone)
         if refusal is not None:
             return refusal.reasons
         lower.sort(key=_importance)
         violating = self._violating(lower)
         victims, violations = [], 0
-        for pod in sorted(lower, key=lambda each: uid(each) not in violating):
+        for pod in sorted(lower, key=lambda victim: uid(victim) not in violating):
             if self._check(node, gone - {uid(pod)}) is None:
                 gone.discard(uid(pod))
             else:
@@ -126,7 +126,7 @@ class Preemption:
     def _violating(self, pods: Sequence[Object]) -> set[str]:
         """The UIDs of the pods whose eviction a PodDisruptionBudget does not allow any more."""
         left: dict[str, int] = {}
-        found: set[str] = set()
+        violating: set[str] = set()
         for pod in pods:
             for budget in self._budgets(namespace(pod)):
                 status = budget.get("status") or {}
@@ -136,13 +136,13 @@ class Preemption:
                 rest = left.get(uid(budget), status.get("disruptionsAllowed", 0)) - 1
                 left[uid(budget)] = rest
                 if rest < 0:
-                    found.add(uid(pod))
-        return found
+                    violating.add(uid(pod))
+        return violating
 
     def _budgets(self, space: str) -> list[Object]:
         if space not in self._protected:
             every = self.views["poddisruptionbudgets"].items()
-            self._protected[space] = [each for each in every if namespace(each) == space]
+            self._protected[space] = [budget for budget in every if namespace(budget) == space]
         return self._protected[space]
 
 
@@ -153,8 +153,8 @@ def _covers(budget: Object, pod: Object) -> bool:
 
 
 def _is_preempted(pod: Object) -> bool:
-    found = condition(pod, "DisruptionTarget") or {}
-    return deleting(pod) and found.get("reason") == BY_SCHEDULER
+    target = condition(pod, "DisruptionTarget") or {}
+    return deleting(pod) and target.get("reason") == BY_SCHEDULER
 
 
 def _started(pod: Object) -> str:
@@ -168,15 +168,16 @@ def _importance(pod: Object) -> tuple[int, str]:
 
 def _cost(candidate: Candidate) -> tuple[int, int, int, int, tuple[int, ...]]:
     """The node with the least cost is chosen: the first criterion that differs decides."""
-    priorities = [priority(each) for each in candidate.victims]
+    priorities = [priority(victim) for victim in candidate.victims]
     highest = max(priorities, default=-_OFFSET)
     earliest = min(
-        (_started(each) for each in candidate.victims if priority(each) == highest), default=_LATE
+        (_started(victim) for victim in candidate.victims if priority(victim) == highest),
+        default=_LATE,
     )
     return (
         candidate.violations,
         highest,
-        sum(each + _OFFSET for each in priorities),
+        sum(priority + _OFFSET for priority in priorities),
         len(priorities),
-        tuple(-ord(each) for each in earliest),
+        tuple(-ord(letter) for letter in earliest),
     )

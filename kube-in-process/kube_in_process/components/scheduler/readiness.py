@@ -65,14 +65,14 @@ def is_given_up(claim: Object, now: datetime) -> bool:
 def _conditional(claim: Object) -> Iterator[Object]:
     """The results of the allocation that have binding conditions."""
     results = ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
-    return (each for each in results if each.get("bindingConditions"))
+    return (result for result in results if result.get("bindingConditions"))
 
 
 def _reported(claim: Object, result: Object) -> Object | None:
     """What the driver reports of the device, in the form of an object with a status."""
-    for each in (claim.get("status") or {}).get("devices") or ():
-        if all(each.get(key) == result[key] for key in ("driver", "pool", "device")):
-            return {"status": each}
+    for device in (claim.get("status") or {}).get("devices") or ():
+        if all(device.get(key) == result[key] for key in ("driver", "pool", "device")):
+            return {"status": device}
     return None
 
 

@@ -34,13 +34,15 @@ def holder(claim: Object, pod: Object, group: Object | None, features: Features)
     """
     listed = reserved_for(claim)
     if group is not None:
-        found = any(is_group(each) and each["name"] == name(group) for each in listed)
-        return None if found else Holder(group_reference(group))
-    if any(each["uid"] == uid(pod) for each in listed):
+        is_listed = any(
+            is_group(reference) and reference["name"] == name(group) for reference in listed
+        )
+        return None if is_listed else Holder(group_reference(group))
+    if any(reference["uid"] == uid(pod) for reference in listed):
         return None
     if not features.scheduler_reserved_for:
         return Holder(pod_reference(pod))
-    if any(not is_pod(each) for each in listed):
+    if any(not is_pod(reference) for reference in listed):
         return None
     workload = (claim.get("spec") or {}).get("reservedFor")
     if workload and not listed and _for_any_pod(claim):

@@ -28,19 +28,19 @@ class Scene:
 
     def has_rules(self) -> bool:
         """Whether a pod has rules about other pods."""
-        return any(each.ruled for each in self.rooms.values())
+        return any(room.ruled for room in self.rooms.values())
 
     def placed(self) -> Iterator[tuple[Object, Object]]:
         """Every pod with its node."""
         for node in self.nodes:
-            for each in self.room(node).pods.values():
-                yield each.pod, node
+            for pod in self.room(node).pods.values():
+                yield pod.pod, node
 
     def changed(self, node: str, without: Iterable[str] = (), more: Iterable[Asked] = ()) -> Scene:
         """The scene in which pods (UIDs) left a node and others came."""
         room = self.room(node).copy()
-        for each in without:
-            room.take(each)
+        for pod_uid in without:
+            room.take(pod_uid)
         for asked in more:
             room.put(asked)
         return Scene(self.nodes, {**self.rooms, node: room}, self.nominated)

@@ -288,8 +288,8 @@ class Scheduler(Component[Task]):
     def _written(self, plan: Plan) -> None:
         """Pods that waited for the plan's claims see them as the cluster shows them."""
         self._commitments.keep(uid(plan.pod))
-        for each in plan.claims:
-            self._wake(claim_topic(*key_of(each.seen)))
+        for claim in plan.claims:
+            self._wake(claim_topic(*key_of(claim.seen)))
 
     def _give_up(self, plan: Plan, error: Exception) -> None:
         self._end(plan)
@@ -357,6 +357,6 @@ def _shrank(change: Change) -> bool:
 
 def _scheduling_fields(node: Object) -> tuple[object, ...]:
     spec = node.get("spec") or {}
-    found = node["metadata"].get("labels") or {}
+    labels = node["metadata"].get("labels") or {}
     there = (node.get("status") or {}).get("allocatable")
-    return spec.get("unschedulable"), spec.get("taints"), found, there
+    return spec.get("unschedulable"), spec.get("taints"), labels, there

@@ -59,20 +59,20 @@ def _allocatable(node: Object) -> dict[str, int]:
 def _least_allocated(asked: Asked, node: Object, scene: Scene) -> int:
     """More where a greater part of cpu and memory is left."""
     there, room = _allocatable(node), scene.room(node)
-    found = []
+    parts = []
     for resource in RESOURCES:
         total = there.get(resource, 0)
         if total:
             used = room.counted.get(resource, 0) + asked.counted.get(resource, 0)
-            found.append((total - used) * BEST // total if used <= total else 0)
-    return sum(found) // len(found) if found else 0
+            parts.append((total - used) * BEST // total if used <= total else 0)
+    return sum(parts) // len(parts) if parts else 0
 
 
 def _balanced(
     asked: Asked, feasible: Sequence[Object], scene: Scene, version: tuple[int, int]
 ) -> Scores:
     """More where cpu and memory are used to the same part."""
-    nothing = not any(asked.requests.get(each) for each in RESOURCES)
+    nothing = not any(asked.requests.get(resource) for resource in RESOURCES)
     if nothing and version >= _BEST_EFFORT_UNBALANCED_SINCE:
         return {}
     return {name(node): _balance(asked, _allocatable(node), scene.room(node)) for node in feasible}
@@ -96,7 +96,7 @@ def _by_taints(pod: Object, feasible: Sequence[Object]) -> Scores:
             1
             for taint in (node.get("spec") or {}).get("taints") or ()
             if taint["effect"] == "PreferNoSchedule"
-            and not any(tolerates(each, taint) for each in tolerations)
+            and not any(tolerates(toleration, taint) for toleration in tolerations)
         )
         for node in feasible
     }
@@ -113,7 +113,7 @@ def _by_affinity(pod: Object, feasible: Sequence[Object]) -> Scores:
         return {}
     raw = {
         name(node): sum(
-            each["weight"] for each in wishes if node_term_matches(each["preference"], node)
+            wish["weight"] for wish in wishes if node_term_matches(wish["preference"], node)
         )
         for node in feasible
     }
@@ -126,7 +126,7 @@ def _by_neighbours(asked: Asked, feasible: Sequence[Object], scene: Scene, views
     if not asked.rules and not scene.has_rules():
         return {}
     pod = asked.pod
-    spaces = {name(each): labels(each) for each in views["namespaces"].items()}
+    spaces = {name(namespace): labels(namespace) for namespace in views["namespaces"].items()}
     neighbours = Neighbours(pod, scene, spaces)
     raw = {name(node): neighbours.preference(node) for node in feasible}
     most, least = max(raw.values(), default=0), min(raw.values(), default=0)

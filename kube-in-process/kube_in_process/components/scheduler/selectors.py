@@ -12,10 +12,10 @@ def attribute(device: Object, driver: str, qualified: str) -> Any:
     """The value of ``domain/name``, or None. A name without a domain belongs to the driver."""
     attributes = device.get("attributes") or {}
     domain, _, plain = qualified.rpartition("/")
-    found = attributes.get(qualified)
-    if found is None and domain in ("", driver):
-        found = attributes.get(plain)
-    return None if found is None else next(iter(found.values()), None)
+    value = attributes.get(qualified)
+    if value is None and domain in ("", driver):
+        value = attributes.get(plain)
+    return None if value is None else next(iter(value.values()), None)
 
 
 def selected(expression: str, driver: str, device: Object) -> bool:

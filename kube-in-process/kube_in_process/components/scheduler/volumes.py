@@ -67,14 +67,20 @@ class PodVolumes:
         wanted = list(volume_claims_of(pod)) if pod["spec"].get("volumes") else []
         if not wanted:
             return None
-        claims = [_usable(pod, plain, views, made=made) for plain, made in wanted]
-        classes = {name(each): each for each in views["storageclasses"].items()}
-        waiting = [each for each in claims if not is_bound(each)]
-        if any(each["spec"].get("volumeName") or not is_delayed(each, classes) for each in waiting):
+        claims = [_usable(pod, plain, views, generated=generated) for plain, generated in wanted]
+        classes = {
+            name(storage_class): storage_class for storage_class in views["storageclasses"].items()
+        }
+        waiting = [claim for claim in claims if not is_bound(claim)]
+        if any(
+            claim["spec"].get("volumeName") or not is_delayed(claim, classes) for claim in waiting
+        ):
             raise NoVolumes(UNBOUND)
         volumes = views["persistentvolumes"]
         return cls(
-            tuple(volumes.get("", each["spec"]["volumeName"]) for each in claims if is_bound(each)),
+            tuple(
+                volumes.get("", claim["spec"]["volumeName"]) for claim in claims if is_bound(claim)
+            ),
             tuple(waiting),
         )
 
@@ -95,7 +101,9 @@ class PodVolumes:
         chosen: list[tuple[Object, Object | None]] = []
         taken: set[str] = set()
         for claim in self.delayed:
-            free = [each for each in views["persistentvolumes"].items() if uid(each) not in taken]
+            free = [
+                volume for volume in views["persistentvolumes"].items() if uid(volume) not in taken
+            ]
             volume = best_volume(free, claim, node)
             if volume is None and not _can_be_made(claim, views):
                 return None
@@ -105,10 +113,10 @@ class PodVolumes:
         return chosen
 
 
-def _usable(pod: Object, plain: str, views: Views, *, made: bool) -> Object:
+def _usable(pod: Object, plain: str, views: Views, *, generated: bool) -> Object:
     claim = views["persistentvolumeclaims"].get(namespace(pod), plain)
     shown = f'persistentvolumeclaim "{plain}"'
-    if claim is None and made:
+    if claim is None and generated:
         raise NoVolumes(f"waiting for ephemeral volume controller to create the {shown}")
     if claim is None:
         raise NoVolumes(f"{shown} not found")
@@ -135,11 +143,11 @@ class VolumeBinding:
 
     def steps(self, pod: Object, node: str) -> Iterator[float]:
         """Ask for the volumes, and wait for them. Raises NotMounted, NoVolumes or StatusError."""
-        found = PodVolumes.of(pod, self._views)
+        volumes = PodVolumes.of(pod, self._views)
         there = self._views["nodes"].get("", node)
-        if found is None or there is None or not found.delayed:
+        if volumes is None or there is None or not volumes.delayed:
             return
-        for claim, volume in found.choose(there, self._views) or ():
+        for claim, volume in volumes.choose(there, self._views) or ():
             if volume is not None:
                 self._api.update("persistentvolumes", bound_to(volume, claim))
             else:
@@ -147,14 +155,14 @@ class VolumeBinding:
                 metadata = {**claim["metadata"], "annotations": annotations}
                 self._api.update("persistentvolumeclaims", {**claim, "metadata": metadata})
             yield 0.0
-        yield from self._wait(found)
+        yield from self._wait(volumes)
 
-    def _wait(self, found: PodVolumes) -> Iterator[float]:
+    def _wait(self, volumes: PodVolumes) -> Iterator[float]:
         begun = self._context.clock.monotonic()
         claims = self._views["persistentvolumeclaims"]
         while True:
-            current = [claims.get(*key_of(each)) for each in found.delayed]
-            if all(each is not None and is_bound(each) for each in current):
+            current = [claims.get(*key_of(claim)) for claim in volumes.delayed]
+            if all(claim is not None and is_bound(claim) for claim in current):
                 return
             passed = self._context.clock.monotonic() - begun
             if passed >= BINDING_SECONDS:

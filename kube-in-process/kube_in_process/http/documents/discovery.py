@@ -98,11 +98,11 @@ class Discovery:
 
     def paths(self) -> list[str]:
         """Every discovery path, without the slash at its beginning."""
-        found = ["api", *(f"api/{version}" for version in self._kinds.versions("")), "apis"]
+        roots = ["api", *(f"api/{version}" for version in self._kinds.versions("")), "apis"]
         for group in self._groups():
-            found.append(f"apis/{group}")
-            found += [f"apis/{group}/{version}" for version in self._kinds.versions(group)]
-        return found
+            roots.append(f"apis/{group}")
+            roots += [f"apis/{group}/{version}" for version in self._kinds.versions(group)]
+        return roots
 
     def _groups(self) -> list[str]:
         return [group for group in self._kinds.groups() if group]
@@ -172,17 +172,17 @@ def _sorted(kinds: Kinds, group: str, version: str) -> list[Kind]:
 
 
 def _verbs(kind: Kind) -> list[str]:
-    found = _CUSTOM_VERBS if kind.custom else kind.verbs
-    return [verb for verb in found if not (kind.terminating and verb in _WRITES)]
+    verbs = _CUSTOM_VERBS if kind.custom else kind.verbs
+    return [verb for verb in verbs if not (kind.terminating and verb in _WRITES)]
 
 
 def _names(kind: Kind) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     if kind.short_names:
-        found["shortNames"] = list(kind.short_names)
+        names["shortNames"] = list(kind.short_names)
     if kind.categories:
-        found["categories"] = list(kind.categories)
-    return found
+        names["categories"] = list(kind.categories)
+    return names
 
 
 def _resource(kind: Kind) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class Documents:
             return Document(200, JSON, indented(encode(version_info(self._features().version))))
         if path == "/" or path.startswith("/openapi/"):
             return self._about(path)
-        found = self.discovery.get(path, accept)
-        return None if found is None else _serialized(found.body, found.content_type)
+        document = self.discovery.get(path, accept)
+        return None if document is None else _serialized(document.body, document.content_type)
 
     def _about(self, path: str) -> Document | None:
         if path == "/":

@@ -34,12 +34,12 @@ class OpenApi:
 
     def index(self) -> dict[str, Any]:
         """The paths of the documents, each with a hash that changes with the document."""
-        found = {name: self._hash(name, "") for name in self._without_kinds()}
+        hashes = {name: self._hash(name, "") for name in self._without_kinds()}
         for group in self._kinds.groups():
             for version in self._kinds.versions(group):
                 name = f"apis/{group}/{version}" if group else f"api/{version}"
-                found[name] = self._hash(group, version)
-        urls = {name: f"/openapi/v3/{name}?hash={value}" for name, value in found.items()}
+                hashes[name] = self._hash(group, version)
+        urls = {name: f"/openapi/v3/{name}?hash={value}" for name, value in hashes.items()}
         return {"paths": {name: {"serverRelativeURL": url} for name, url in urls.items()}}
 
     def _without_kinds(self) -> list[str]:

@@ -77,46 +77,46 @@ class Components:
     def _define(self, schema: Schema) -> str:
         name = self.name_of(schema.definition)
         if name not in self._made:
-            made: dict[str, Any] = {"type": "object"}
-            self._made[name] = made
+            definition: dict[str, Any] = {"type": "object"}
+            self._made[name] = definition
             if schema.definition_text:
-                made["description"] = schema.definition_text
+                definition["description"] = schema.definition_text
             if schema.required:
-                made["required"] = list(schema.required)
+                definition["required"] = list(schema.required)
             if schema.properties:
-                made["properties"] = {
+                definition["properties"] = {
                     key: self._property(below, key in schema.required)
                     for key, below in schema.properties.items()
                 }
             if schema.atomic:
-                made["x-kubernetes-map-type"] = "atomic"
+                definition["x-kubernetes-map-type"] = "atomic"
         return name
 
     def _property(self, schema: Schema, required: bool) -> dict[str, Any]:
-        made = self._node(schema)
-        if required and schema.type in _DEFAULTS and "$ref" not in made and "allOf" not in made:
-            made["default"] = _DEFAULTS[schema.type]
-        return made
+        node = self._node(schema)
+        if required and schema.type in _DEFAULTS and "$ref" not in node and "allOf" not in node:
+            node["default"] = _DEFAULTS[schema.type]
+        return node
 
     def _node(self, schema: Schema) -> dict[str, Any]:
         if schema.type == "object" and schema.definition:
             return self._reference(schema, schema.description)
         if schema.format in FORMATS:
             return self._format(schema)
-        made: dict[str, Any] = {"type": schema.type or "object"}
+        node: dict[str, Any] = {"type": schema.type or "object"}
         if schema.description:
-            made = {"description": schema.description, **made}
+            node = {"description": schema.description, **node}
         if schema.format:
-            made["format"] = schema.format
+            node["format"] = schema.format
         if schema.enum:
-            made["enum"] = list(schema.enum)
+            node["enum"] = list(schema.enum)
         if schema.type == "map" and schema.items is not None:
-            made["type"] = "object"
-            made["additionalProperties"] = self._item(schema.items)
+            node["type"] = "object"
+            node["additionalProperties"] = self._item(schema.items)
         if schema.type == "array" and schema.items is not None:
-            made["items"] = self._item(schema.items)
-            made |= _list_extensions(schema)
-        return made
+            node["items"] = self._item(schema.items)
+            node |= _list_extensions(schema)
+        return node
 
     def _item(self, schema: Schema) -> dict[str, Any]:
         if schema.type == "object" and schema.definition:
@@ -168,30 +168,30 @@ _CORE_ROOTS = (
 @lru_cache(maxsize=8)
 def _core_models(schemas: Schemas) -> frozenset[str]:
     """Models of the core group that other groups use, too."""
-    found: set[str] = set()
+    models: set[str] = set()
     waiting = [schemas.model(name) for name in _CORE_ROOTS]
     while waiting:
         schema = waiting.pop()
         if schema.definition:
-            if schema.definition in found:
+            if schema.definition in models:
                 continue
-            found.add(schema.definition)
+            models.add(schema.definition)
         waiting += schema.properties.values()
         if schema.items is not None:
             waiting.append(schema.items)
-    return frozenset(found)
+    return frozenset(models)
 
 
 def _list_extensions(schema: Schema) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    extensions: dict[str, Any] = {}
     if schema.list_keys:
-        made["x-kubernetes-list-map-keys"] = list(schema.list_keys)
-    made["x-kubernetes-list-type"] = schema.list_type
+        extensions["x-kubernetes-list-map-keys"] = list(schema.list_keys)
+    extensions["x-kubernetes-list-type"] = schema.list_type
     if schema.merge_key:
-        made["x-kubernetes-patch-merge-key"] = schema.merge_key
+        extensions["x-kubernetes-patch-merge-key"] = schema.merge_key
     if schema.patch_strategy:
-        made["x-kubernetes-patch-strategy"] = schema.patch_strategy
-    return made
+        extensions["x-kubernetes-patch-strategy"] = schema.patch_strategy
+    return extensions
 
 
 def _family(group: str) -> str:

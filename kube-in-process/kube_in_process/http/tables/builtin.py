@@ -24,11 +24,11 @@ _CELLS = {**CELLS, **NETWORK_CELLS}
 
 def builtin_columns(kind: Kind, release: tuple[int, int]) -> Sequence[Column]:
     """The columns of a built-in kind in a release."""
-    found = _columns()
+    columns = _columns()
     if kind.resource == "serviceaccounts" and release >= (1, 36):
-        return found["plain"]
+        return columns["plain"]
     # events of both groups are the same objects
-    return found.get("/".join(kind.storage), found["default"])
+    return columns.get("/".join(kind.storage), columns["default"])
 
 
 @lru_cache(maxsize=1)

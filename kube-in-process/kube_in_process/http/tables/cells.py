@@ -48,19 +48,19 @@ def _joined(values: Iterable[Any]) -> str:
 
 def names(row: Row, column: Column) -> str:
     """Names of the containers of a pod template."""
-    return _joined(each.get("name", "") for each in row.items(*column.of))
+    return _joined(item.get("name", "") for item in row.items(*column.of))
 
 
 def images(row: Row, column: Column) -> str:
-    return _joined(each.get("image", "") for each in row.items(*column.of))
+    return _joined(item.get("image", "") for item in row.items(*column.of))
 
 
 def selector(row: Row, column: Column) -> str:
     """A metav1.LabelSelector, or the labels that a Service selects, in the syntax of a query."""
-    found = row.get(*column.of)
-    if not found:
+    value = row.get(*column.of)
+    if not value:
         return NONE
-    whole = found if {"matchLabels", "matchExpressions"} & set(found) else {"matchLabels": found}
+    whole = value if {"matchLabels", "matchExpressions"} & set(value) else {"matchLabels": value}
     return selector_text(whole) or NONE
 
 
@@ -70,7 +70,10 @@ def ready_replicas(row: Row, column: Column) -> str:
 
 def _conditions(row: Row) -> dict[str, str]:
     """The status of every condition by its type."""
-    return {each["type"]: each.get("status", "") for each in row.items("status", "conditions")}
+    return {
+        condition["type"]: condition.get("status", "")
+        for condition in row.items("status", "conditions")
+    }
 
 
 _JOB_CONDITIONS = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
@@ -124,7 +127,7 @@ def roles(row: Row, column: Column) -> str:
 def address(row: Row, column: Column) -> str:
     """The first address of a node with the column's type."""
     addresses = row.items("status", "addresses")
-    return next((each["address"] for each in addresses if (each["type"],) == column.of), NONE)
+    return next((entry["address"] for entry in addresses if (entry["type"],) == column.of), NONE)
 
 
 def last_seen(row: Row, column: Column) -> str:
@@ -139,13 +142,13 @@ def first_seen(row: Row, column: Column) -> str:
 
 
 def _regarded(row: Row) -> Object:
-    found: Object = row.get("involvedObject") or row.get("regarding") or {}
-    return found
+    regarded: Object = row.get("involvedObject") or row.get("regarding") or {}
+    return regarded
 
 
 def regarding(row: Row, column: Column) -> str:
-    found = _regarded(row)
-    return f"{found.get('kind', '').lower()}/{found.get('name', '')}"
+    regarded = _regarded(row)
+    return f"{regarded.get('kind', '').lower()}/{regarded.get('name', '')}"
 
 
 def part(row: Row, column: Column) -> str:
@@ -153,9 +156,9 @@ def part(row: Row, column: Column) -> str:
 
 
 def source(row: Row, column: Column) -> str:
-    found = row.get("source") or row.get("deprecatedSource") or {}
-    component = found.get("component") or row.get("reportingComponent")
-    host = found.get("host") or row.get("reportingInstance") or ""
+    given = row.get("source") or row.get("deprecatedSource") or {}
+    component = given.get("component") or row.get("reportingComponent")
+    host = given.get("host") or row.get("reportingInstance") or ""
     parts = (component or row.get("reportingController") or "", host)
     return ", ".join(part for part in parts if part)
 
@@ -190,9 +193,11 @@ def role(row: Row, column: Column) -> str:
 
 def subjects(row: Row, column: Column) -> str:
     """The subjects of a binding with the column's kind."""
-    found = [each for each in row.items("subjects") if (each.get("kind"),) == column.of]
-    spaces = [f"{each['namespace']}/" if each.get("namespace") else "" for each in found]
-    return ", ".join(f"{space}{each['name']}" for space, each in zip(spaces, found, strict=True))
+    of_kind = [subject for subject in row.items("subjects") if (subject.get("kind"),) == column.of]
+    spaces = [f"{subject['namespace']}/" if subject.get("namespace") else "" for subject in of_kind]
+    return ", ".join(
+        f"{space}{subject['name']}" for space, subject in zip(spaces, of_kind, strict=True)
+    )
 
 
 def controller(row: Row, column: Column) -> str:

@@ -28,7 +28,7 @@ def _few(values: Sequence[str], count: int) -> str:
 def _balancer(row: Row) -> list[str]:
     """The addresses of a load balancer, sorted."""
     given = row.items("status", "loadBalancer", "ingress")
-    return sorted({each.get("ip") or each.get("hostname") or "" for each in given} - {""})
+    return sorted({ingress.get("ip") or ingress.get("hostname") or "" for ingress in given} - {""})
 
 
 def service_ports(row: Row, column: Column) -> str:
@@ -44,19 +44,19 @@ def external_address(row: Row, column: Column) -> str:
     kind = row.text("spec", "type")
     if kind == "ExternalName":
         return row.text("spec", "externalName", default="")
-    found = _balancer(row) if kind == "LoadBalancer" else []
-    shown = ",".join((*found, *row.items("spec", "externalIPs")))
+    balanced = _balancer(row) if kind == "LoadBalancer" else []
+    shown = ",".join((*balanced, *row.items("spec", "externalIPs")))
     return shown or ("<pending>" if kind == "LoadBalancer" else NONE)
 
 
 def endpoint_addresses(row: Row, column: Column) -> str:
-    found: list[str] = []
+    shown: list[str] = []
     for subset in row.items("subsets"):
-        addresses = [each["ip"] for each in subset.get("addresses") or []]
+        addresses = [address["ip"] for address in subset.get("addresses") or []]
         ports = subset.get("ports") or []
-        found += [_joined(ip, port["port"]) for port in ports for ip in addresses]
-        found += [] if ports else addresses
-    return "" if row.items("subsets") and not found else _few(found, len(found))
+        shown += [_joined(ip, port["port"]) for port in ports for ip in addresses]
+        shown += [] if ports else addresses
+    return "" if row.items("subsets") and not shown else _few(shown, len(shown))
 
 
 def _joined(ip: str, port: int) -> str:
@@ -64,13 +64,15 @@ def _joined(ip: str, port: int) -> str:
 
 
 def slice_ports(row: Row, column: Column) -> str:
-    found = [str(port.get("port") or port.get("name", "*")) for port in row.items("ports")]
-    return _few(found, len(found)) if any(found) else _UNSET
+    ports = [str(port.get("port") or port.get("name", "*")) for port in row.items("ports")]
+    return _few(ports, len(ports)) if any(ports) else _UNSET
 
 
 def slice_addresses(row: Row, column: Column) -> str:
-    found = [each for one in row.items("endpoints") for each in one.get("addresses") or []]
-    return _few(found, len(found)) if found else _UNSET
+    addresses = [
+        address for one in row.items("endpoints") for address in one.get("addresses") or []
+    ]
+    return _few(addresses, len(addresses)) if addresses else _UNSET
 
 
 def ingress_hosts(row: Row, column: Column) -> str:
@@ -97,11 +99,11 @@ def class_name(row: Row, column: Column) -> str:
 
 
 def class_parameters(row: Row, column: Column) -> str:
-    found = row.get("spec", "parameters")
-    if found is None:
+    reference = row.get("spec", "parameters")
+    if reference is None:
         return NONE
-    group = f".{found['apiGroup']}" if found.get("apiGroup") is not None else ""
-    return f"{found['kind']}{group}/{found['name']}"
+    group = f".{reference['apiGroup']}" if reference.get("apiGroup") is not None else ""
+    return f"{reference['kind']}{group}/{reference['name']}"
 
 
 def access_modes(row: Row, column: Column) -> str:
@@ -115,8 +117,8 @@ def phase(row: Row, column: Column) -> str:
 
 
 def volume_claim(row: Row, column: Column) -> str:
-    found = row.get("spec", "claimRef")
-    return f"{found.get('namespace', '')}/{found.get('name', '')}" if found else ""
+    reference = row.get("spec", "claimRef")
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
 
 
 def claim_capacity(row: Row, column: Column) -> str:
@@ -136,17 +138,23 @@ def storage_class(row: Row, column: Column) -> str:
 
 
 def audiences(row: Row, column: Column) -> str:
-    found = row.get(*column.of)
-    return _UNSET if found is None else ",".join(each.get("audience", "") for each in found)
+    requests = row.get(*column.of)
+    return (
+        _UNSET
+        if requests is None
+        else ",".join(request.get("audience", "") for request in requests)
+    )
 
 
 def parent(row: Row, column: Column) -> str:
-    found = row.get("spec", "parentRef")
-    if found is None:
+    reference = row.get("spec", "parentRef")
+    if reference is None:
         return NONE
-    group = f".{found['group']}" if found.get("group") else ""
-    space = f"/{found['namespace']}" if found.get("namespace") else ""
-    return f"{found.get('resource', '')}{group}".lower() + f"{space}/{found.get('name', '')}"
+    group = f".{reference['group']}" if reference.get("group") else ""
+    space = f"/{reference['namespace']}" if reference.get("namespace") else ""
+    return (
+        f"{reference.get('resource', '')}{group}".lower() + f"{space}/{reference.get('name', '')}"
+    )
 
 
 NETWORK_CELLS: dict[str, Cell] = {

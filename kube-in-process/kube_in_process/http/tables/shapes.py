@@ -115,15 +115,15 @@ def _internal(kind: Kind, name: str) -> str:
 
 
 def _one_not_many(kind: Kind) -> StatusError:
-    found = _internal(kind, f"{kind.kind}List")
-    text = f"you requested PartialObjectMetadata, but the requested object is a list ({found})"
+    table = _internal(kind, f"{kind.kind}List")
+    text = f"you requested PartialObjectMetadata, but the requested object is a list ({table})"
     return StatusError(406, "NotAcceptable", text)
 
 
 def _many_not_one(kind: Kind) -> StatusError:
-    found = _internal(kind, kind.kind)
+    table = _internal(kind, kind.kind)
     text = (
-        f"you requested PartialObjectMetadataList, but the requested object is not a list ({found})"
+        f"you requested PartialObjectMetadataList, but the requested object is not a list ({table})"
     )
     return StatusError(406, "NotAcceptable", text)
 
@@ -151,11 +151,11 @@ def _described(text: str, schema: Schema | None) -> str:
     """The text itself; if it names a field, the description of the field."""
     if not text.startswith("."):
         return text
-    found = schema
+    below = schema
     for name in text[1:].split("."):
-        found = found.field(name) if found is not None else None
+        below = below.field(name) if below is not None else None
     # columns tell nothing of the values of enums
-    return found.description.partition(_ENUM)[0] if found is not None else ""
+    return below.description.partition(_ENUM)[0] if below is not None else ""
 
 
 _ENUM = "\n\nPossible enum values:"
@@ -233,7 +233,7 @@ class Table:
 
     def many(self, body: Object) -> Object:
         item = {"apiVersion": body["apiVersion"], "kind": body["kind"].removesuffix("List")}
-        return self._table(_list_metadata(body), [{**item, **each} for each in body["items"]])
+        return self._table(_list_metadata(body), [{**item, **obj} for obj in body["items"]])
 
     def event(self, obj: Object) -> Object:
         return self._streamed(self.one(obj))

@@ -32,9 +32,9 @@ def default_service(obj: Object) -> None:
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     balancer = obj.setdefault("status", {}).setdefault("loadBalancer", {})
-    for each in balancer.get("ingress") or []:
-        if spec["type"] == "LoadBalancer" and each.get("ip"):
-            each.setdefault("ipMode", "VIP")
+    for ingress in balancer.get("ingress") or []:
+        if spec["type"] == "LoadBalancer" and ingress.get("ip"):
+            ingress.setdefault("ipMode", "VIP")
 
 
 def _default_affinity(spec: Object) -> None:

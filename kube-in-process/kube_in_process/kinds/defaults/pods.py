@@ -71,8 +71,8 @@ def _pull_policy(image: str) -> str:
 
 def _readable(image: str) -> bool:
     """Whether an image name can be parsed; otherwise its tag is unknown."""
-    found = _REFERENCE.match(image)
-    if found is None:
+    match = _REFERENCE.match(image)
+    if match is None:
         return False
     name = image.rpartition(":")[0] if ":" in image.rpartition("/")[2] else image
     return len(name) + (0 if "/" in name else _HUB) <= _LONGEST_IMAGE
@@ -119,17 +119,17 @@ def default_pod(pod: Object) -> None:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for each in pod["status"].get(kind) or []:
-            each.setdefault("state", {})
-            each.setdefault("lastState", {})
+        for container_status in pod["status"].get(kind) or []:
+            container_status.setdefault("state", {})
+            container_status.setdefault("lastState", {})
 
 
 def admit_tolerations(spec: Object) -> None:
     """By default, a pod tolerates a node that is not ready or unreachable for five minutes."""
-    found = spec.setdefault("tolerations", [])
+    tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(_covers(each, key) for each in found):
-            found.append(
+        if not any(_covers(toleration, key) for toleration in tolerations):
+            tolerations.append(
                 {
                     "key": key,
                     "operator": "Exists",
@@ -150,7 +150,9 @@ def qos_class(spec: Object) -> str:
     """BestEffort, Burstable or Guaranteed, by cpu and memory of all containers."""
     containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     resources = [container.get("resources") or {} for container in containers]
-    pairs = [(_computing(each, "requests"), _computing(each, "limits")) for each in resources]
+    pairs = [
+        (_computing(resource, "requests"), _computing(resource, "limits")) for resource in resources
+    ]
     if not any(requests or limits for requests, limits in pairs):
         return "BestEffort"
     for requests, limits in pairs:
@@ -163,5 +165,5 @@ _COMPUTING = ("cpu", "memory")
 
 
 def _computing(resources: Object, key: str) -> Object:
-    found = resources.get(key) or {}
-    return {name: found[name] for name in _COMPUTING if number(found.get(name))}
+    amounts = resources.get(key) or {}
+    return {name: amounts[name] for name in _COMPUTING if number(amounts.get(name))}

@@ -36,21 +36,21 @@ def network_of(value: str) -> Network | None:
 
 def ip_errors(value: str, path: str, before: Collection[str] = ()) -> list[FieldError]:
     """The errors of an address. What the field had ``before`` is right."""
-    found = address_of(value)
+    address = address_of(value)
     if value in before:
         return []
-    if found is None:
+    if address is None:
         return [errors.invalid_value(path, value, _BAD_IP)]
     if ":" not in value and _ZEROS.search(value):
         return [errors.invalid_value(path, value, "must not have leading 0s")]
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         return [errors.invalid_value(path, value, "must not be an IPv4-mapped IPv6 address")]
     return []
 
 
 def canonical_ip(value: str) -> list[str]:
     """The problems of a name that must be an address in its canonical form."""
-    return [each.message.split(": ", 2)[2] for each in canonical_ip_errors(value, "")]
+    return [error.message.split(": ", 2)[2] for error in canonical_ip_errors(value, "")]
 
 
 def canonical_ip_errors(value: str, path: str) -> list[FieldError]:
@@ -70,15 +70,15 @@ def _not_canonical(value: str, right: str, path: str) -> list[FieldError]:
 
 def cidr_errors(value: str, path: str, before: Collection[str] = ()) -> list[FieldError]:
     """The errors of a network. What the field had ``before`` is right."""
-    found = network_of(value)
+    network = network_of(value)
     if value in before:
         return []
-    if found is None:
+    if network is None:
         return [errors.invalid_value(path, value, _BAD_CIDR)]
     if ":" not in value and _ZEROS.search(value):
         text = "must not have leading 0s in IP or prefix length"
         return [errors.invalid_value(path, value, text)]
-    if address_of(value.partition("/")[0]) != found.network_address:
+    if address_of(value.partition("/")[0]) != network.network_address:
         text = "must not have bits set beyond the prefix length"
         return [errors.invalid_value(path, value, text)]
     return []
@@ -86,16 +86,16 @@ def cidr_errors(value: str, path: str, before: Collection[str] = ()) -> list[Fie
 
 def endpoint_errors(value: str, path: str) -> list[FieldError]:
     """The errors of an address to which traffic is sent."""
-    found = address_of(value)
-    if found is None:
+    address = address_of(value)
+    if address is None:
         return [errors.invalid_value(path, value, "must be a valid IP address")]
-    local = "224.0.0.0/24" if found.version == 4 else "ff02::/16"
+    local = "224.0.0.0/24" if address.version == 4 else "ff02::/16"
     checks = (
-        (found.is_unspecified, f"may not be unspecified ({value})"),
-        (found.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (found.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        (address.is_unspecified, f"may not be unspecified ({value})"),
+        (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (address.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
         (
-            found in ipaddress.ip_network(local),
+            address in ipaddress.ip_network(local),
             "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
         ),
     )

@@ -9,19 +9,25 @@ from types import MappingProxyType
 from kube_in_process import errors
 from kube_in_process.errors import FieldError, invalid_text, invalid_value, not_supported, required
 from kube_in_process.kinds.strategy import Strategy, WriteContext
+from kube_in_process.kinds.validation.expressions import (
+    MADE_BY_PATCHES,
+    OBJECTS,
+    Scope,
+    expression_errors,
+    type_of,
+)
 from kube_in_process.kinds.validation.match_resources import (
     FAILURE_POLICIES,
-    OBJECTS,
     OPERATIONS,
     choice,
     condition_errors,
     default_match,
-    expression_errors,
     match_errors,
 )
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
+from kube_in_process.text.cel_type import DYN, CelType
 
 _RULES = ("resourceRules", "excludeResourceRules")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -29,7 +35,6 @@ _ACTIONS = ("Audit", "Deny", "Warn")
 _NO_RULE = "validations or auditAnnotations must contain at least one item"
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
-_VARIABLE = re.compile(r"\bvariables(?P<dot>\.)(?P<name>\w+)")
 
 
 class PolicyStrategy(Strategy):
@@ -53,16 +58,19 @@ class PolicyStrategy(Strategy):
         else:
             yield from match_errors(constraints, "spec.matchConstraints")
             yield from self._operations(constraints)
-        known = (*OBJECTS, "params") if spec.get("paramKind") else OBJECTS
+        scope = Scope({**OBJECTS, "params": DYN} if spec.get("paramKind") else OBJECTS)
         conditions = spec.get("matchConditions") or ()
-        yield from condition_errors(conditions, "spec.matchConditions", known)
-        yield from _variables(spec.get("variables") or (), known)
-        yield from self._own_errors(spec, (*known, "variables"))
+        yield from condition_errors(conditions, "spec.matchConditions", scope)
+        types: dict[str, CelType] = {}
+        yield from _variables(spec.get("variables") or (), scope, types)
+        yield from self._own_errors(spec, scope, types)
 
     def _operations(self, constraints: Object) -> Iterator[FieldError]:
         yield from ()
 
-    def _own_errors(self, spec: Object, known: Sequence[str]) -> Iterator[FieldError]:
+    def _own_errors(
+        self, spec: Object, scope: Scope, variables: Mapping[str, CelType]
+    ) -> Iterator[FieldError]:
         raise NotImplementedError
 
 
@@ -79,59 +87,45 @@ def _param_kind(kind: Object | None) -> Iterator[FieldError]:
         yield required("spec.paramKind.kind")
 
 
-def _variables(variables: Sequence[Object], known: Sequence[str]) -> Iterator[FieldError]:
-    before: list[str] = []
+def _variables(
+    variables: Sequence[Object], scope: Scope, types: dict[str, CelType]
+) -> Iterator[FieldError]:
+    """The errors of variables. Each may use those before it. Their types are added to ``types``."""
     for index, variable in enumerate(variables):
         path, name = f"spec.variables[{index}]", variable.get("name") or ""
         if not name:
             yield required(f"{path}.name", "name is not specified")
         elif not _IDENTIFIER.fullmatch(name):
             yield invalid_value(f"{path}.name", name, "must be a valid CEL identifier")
-        elif name in before:
+        elif name in types:
             yield errors.duplicate(f"{path}.name", name)
-        where = f"{path}.expression"
-        yield from expression_errors(variable, where, (*known, "variables"), wanted="")
-        yield from _unknown_variables(variable, where, before)
-        before.append(name)
-
-
-def _unknown_variables(holder: Object, path: str, before: Sequence[str]) -> Iterator[FieldError]:
-    source = holder.get(path.rpartition(".")[2]) or ""
-    wrong = [each for each in _VARIABLE.finditer(source) if each["name"] not in before]
-    if wrong:
-        place, name = wrong[0].start("dot"), wrong[0]["name"]
-        text = f"ERROR: <input>:1:{place + 1}: undefined field '{name}'"
-        marked = f" | {source}\n | {'.' * place}^"
-        yield invalid_text(path, f'"{source}"', f"compilation failed: {text}\n{marked}")
-
-
-def _named(spec: Object) -> list[str]:
-    return [each.get("name") or "" for each in spec.get("variables") or ()]
+        known = scope.with_variables(types)
+        yield from expression_errors(variable, f"{path}.expression", known, wanted="")
+        types[name] = type_of(variable.get("expression") or "", known)
 
 
 class ValidatingPolicyStrategy(PolicyStrategy):
     initial_status: Mapping[str, object] | None = MappingProxyType({})
 
-    def _own_errors(self, spec: Object, known: Sequence[str]) -> Iterator[FieldError]:
+    def _own_errors(
+        self, spec: Object, scope: Scope, variables: Mapping[str, CelType]
+    ) -> Iterator[FieldError]:
+        known = scope.with_variables(variables) if variables else scope
         validations = spec.get("validations") or []
         if not validations and not spec.get("auditAnnotations"):
             yield required("spec.validations", _NO_RULE)
             yield required("spec.auditAnnotations", _NO_RULE)
         for index, validation in enumerate(validations):
             path = f"spec.validations[{index}]"
-            yield from _validation(validation, path, known, _named(spec))
+            yield from _validation(validation, path, known)
 
 
-def _validation(
-    validation: Object, path: str, known: Sequence[str], variables: Sequence[str]
-) -> Iterator[FieldError]:
-    yield from expression_errors(validation, f"{path}.expression", known)
-    yield from _unknown_variables(validation, f"{path}.expression", variables)
+def _validation(validation: Object, path: str, scope: Scope) -> Iterator[FieldError]:
+    yield from expression_errors(validation, f"{path}.expression", scope)
     if validation.get("messageExpression"):
-        asked = tuple(each for each in known if each != "authorizer")
+        asked = {name: kind for name, kind in scope.names.items() if name != "authorizer"}
         where = f"{path}.messageExpression"
-        yield from expression_errors(validation, where, asked, wanted="string")
-        yield from _unknown_variables(validation, where, variables)
+        yield from expression_errors(validation, where, Scope(asked), wanted="string")
     message = validation.get("message") or ""
     if message and not message.strip():
         yield invalid_value(f"{path}.message", message, "must be non-empty if specified")
@@ -142,25 +136,26 @@ def _validation(
 
 class MutatingPolicyStrategy(PolicyStrategy):
     def _operations(self, constraints: Object) -> Iterator[FieldError]:
-        supported = tuple(each for each in OPERATIONS if each != "DELETE")
+        supported = tuple(operation for operation in OPERATIONS if operation != "DELETE")
         for rule in constraints.get("resourceRules") or ():
             if "DELETE" in (rule.get("operations") or ()):
                 path = "spec.matchConstraints.resourceRules.operations"
                 yield not_supported(path, "DELETE", supported)
 
-    def _own_errors(self, spec: Object, known: Sequence[str]) -> Iterator[FieldError]:
+    def _own_errors(
+        self, spec: Object, scope: Scope, variables: Mapping[str, CelType]
+    ) -> Iterator[FieldError]:
+        known = Scope(scope.names, MADE_BY_PATCHES).with_variables(variables)
         if not spec.get("mutations"):
             yield required("spec.mutations", "mutations must contain at least one item")
         for index, mutation in enumerate(spec.get("mutations") or ()):
-            yield from _mutation(mutation, f"spec.mutations[{index}]", known, _named(spec))
+            yield from _mutation(mutation, f"spec.mutations[{index}]", known)
         if not spec.get("reinvocationPolicy"):
             yield required("spec.reinvocationPolicy")
         yield from choice(spec, "reinvocationPolicy", ("IfNeeded", "Never"), "spec")
 
 
-def _mutation(
-    mutation: Object, path: str, known: Sequence[str], variables: Sequence[str]
-) -> Iterator[FieldError]:
+def _mutation(mutation: Object, path: str, scope: Scope) -> Iterator[FieldError]:
     kind = mutation.get("patchType") or ""
     if not kind:
         yield required(f"{path}.patchType")
@@ -173,9 +168,7 @@ def _mutation(
         yield required(f"{path}.{key}", f"must be specified when patchType is {kind}")
     else:
         wanted = "Object" if kind == "ApplyConfiguration" else "list(JSONPatch)"
-        where = f"{path}.{key}.expression"
-        yield from expression_errors(mutation[key], where, known, wanted)
-        yield from _unknown_variables(mutation[key], where, variables)
+        yield from expression_errors(mutation[key], f"{path}.{key}.expression", scope, wanted)
     for other in _PATCHES.values():
         if other != key and mutation.get(other):
             text = f"must not be specified when patchType is {kind}"
@@ -194,15 +187,21 @@ class PolicyBindingStrategy(Strategy):
             default_match(spec["matchResources"], _RULES)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        spec, found = obj["spec"], list[FieldError]()
+        spec, field_errors = obj["spec"], list[FieldError]()
         policy = spec.get("policyName") or ""
-        found += errors.invalid_name("spec.policyName", policy, names.subdomain) if policy else []
-        found += [] if policy else [required("spec.policyName")]
+        field_errors += (
+            errors.invalid_name("spec.policyName", policy, names.subdomain) if policy else []
+        )
+        field_errors += [] if policy else [required("spec.policyName")]
         if spec.get("paramRef") is not None:
-            found += _param_reference(spec["paramRef"], "spec.paramRef")
+            field_errors += _param_reference(spec["paramRef"], "spec.paramRef")
         if spec.get("matchResources") is not None:
-            found += match_errors(spec["matchResources"], "spec.matchResources")
-        return [*found, *_actions(spec.get("validationActions") or [])] if self._actions else found
+            field_errors += match_errors(spec["matchResources"], "spec.matchResources")
+        return (
+            [*field_errors, *_actions(spec.get("validationActions") or [])]
+            if self._actions
+            else field_errors
+        )
 
 
 def _param_reference(reference: Object, path: str) -> Iterator[FieldError]:
@@ -223,11 +222,11 @@ def _actions(actions: Sequence[str]) -> Iterator[FieldError]:
     path = "spec.validationActions"
     if not actions:
         yield required(path, "at least one validation action is required")
-    for index, each in enumerate(actions):
-        if each not in _ACTIONS:
-            yield not_supported(f"{path}[{index}]", each, _ACTIONS)
-        elif each in actions[:index]:
-            yield errors.duplicate(f"{path}[{index}]", each)
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            yield not_supported(f"{path}[{index}]", action, _ACTIONS)
+        elif action in actions[:index]:
+            yield errors.duplicate(f"{path}[{index}]", action)
     if {"Deny", "Warn"} <= set(actions):
         text = (
             "must not contain both Deny and Warn (repeating the same validation failure "

@@ -78,14 +78,16 @@ def _drop_deallocated(status: Object, before: Object) -> None:
     """Remove the drivers' statuses of devices that are not allocated any more."""
     gone = _allocated(before) - _allocated(status)
     if gone and status.get("devices"):
-        status["devices"] = [each for each in status["devices"] if _device_of(each) not in gone]
+        status["devices"] = [
+            device for device in status["devices"] if _device_of(device) not in gone
+        ]
         if not status["devices"]:
             del status["devices"]
 
 
 def _allocated(status: Object) -> set[tuple[str, ...]]:
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
-    return {_device_of(each) for each in results}
+    return {_device_of(result) for result in results}
 
 
 def _device_of(entry: Object) -> tuple[str, ...]:
@@ -142,24 +144,24 @@ def _drop_gated(new: Object, old: Object, features: Features) -> None:
 
 def validate_claim_spec(spec: Object, path: str, features: Features) -> list[FieldError]:
     """The errors of the spec of a claim."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     devices = spec["devices"]
     base = f"{path}.devices"
     requests = devices.get("requests") or []
     if len(requests) > REQUESTS_LIMIT:
-        found.append(errors.too_many(f"{base}.requests", len(requests), REQUESTS_LIMIT))
+        field_errors.append(errors.too_many(f"{base}.requests", len(requests), REQUESTS_LIMIT))
     else:
-        found += _requests(requests, f"{base}.requests", features)
+        field_errors += _requests(requests, f"{base}.requests", features)
     known = _request_names(requests)
     for index, constraint in enumerate(devices.get("constraints") or []):
-        found += _constraint(constraint, known, f"{base}.constraints[{index}]", features)
+        field_errors += _constraint(constraint, known, f"{base}.constraints[{index}]", features)
     for index, config in enumerate(devices.get("config") or []):
         where = f"{base}.config[{index}]"
-        found += request_references(config.get("requests") or [], known, f"{where}.requests")
-        found += opaque(config, where, features)
+        field_errors += request_references(config.get("requests") or [], known, f"{where}.requests")
+        field_errors += opaque(config, where, features)
     if spec.get("reservedFor") is not None:
-        found += _reference(spec["reservedFor"], f"{path}.reservedFor")
-    return found
+        field_errors += _reference(spec["reservedFor"], f"{path}.reservedFor")
+    return field_errors
 
 
 def _changed_spec(
@@ -180,18 +182,18 @@ def _request_names(requests: list[Object]) -> set[str]:
 
 
 def _requests(requests: list[Object], base: str, features: Features) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, request in enumerate(requests):
         path = f"{base}[{index}]"
         name = request.get("name", "")
-        found += device_name(name, f"{path}.name")
-        found += _alternatives(request, path)
+        field_errors += device_name(name, f"{path}.name")
+        field_errors += _alternatives(request, path)
         if name in seen:
             where = path if features.version >= (1, 35) else f"{path}.name"
-            found.append(errors.duplicate(where, name))
+            field_errors.append(errors.duplicate(where, name))
         seen.add(name)
-    return found
+    return field_errors
 
 
 def _alternatives(request: Object, path: str) -> list[FieldError]:
@@ -203,22 +205,22 @@ def _alternatives(request: Object, path: str) -> list[FieldError]:
         return [errors.required(path, _ONE_OF)]
     if exactly is not None:
         return _request(exactly, f"{path}.exactly")
-    found: list[FieldError] = []
-    for index, each in enumerate(several or []):
+    field_errors: list[FieldError] = []
+    for index, alternative in enumerate(several or []):
         below = f"{path}.firstAvailable[{index}]"
-        found += device_name(each.get("name", ""), f"{below}.name")
-        found += _request(each, below)
-    return found
+        field_errors += device_name(alternative.get("name", ""), f"{below}.name")
+        field_errors += _request(alternative, below)
+    return field_errors
 
 
 def _request(request: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     class_name = request.get("deviceClassName", "")
     if not class_name:
-        found.append(errors.required(f"{path}.deviceClassName"))
+        field_errors.append(errors.required(f"{path}.deviceClassName"))
     else:
-        found += errors.invalid_name(f"{path}.deviceClassName", class_name, names.subdomain)
-    return [*found, *selectors(request.get("selectors") or [], path), *_mode(request, path)]
+        field_errors += errors.invalid_name(f"{path}.deviceClassName", class_name, names.subdomain)
+    return [*field_errors, *selectors(request.get("selectors") or [], path), *_mode(request, path)]
 
 
 def _mode(request: Object, path: str) -> list[FieldError]:
@@ -237,14 +239,14 @@ def _mode(request: Object, path: str) -> list[FieldError]:
 def _constraint(
     constraint: Object, known: set[str], path: str, features: Features
 ) -> list[FieldError]:
-    found = request_references(constraint.get("requests") or [], known, f"{path}.requests")
+    field_errors = request_references(constraint.get("requests") or [], known, f"{path}.requests")
     attribute = constraint.get("matchAttribute")
     if attribute is None and features.version >= (1, 35):
         text = 'exactly one of "matchAttribute" or "distinctAttribute" is required'
-        return [*found, errors.required(path, f"{text}, but multiple fields are set")]
+        return [*field_errors, errors.required(path, f"{text}, but multiple fields are set")]
     if attribute is None:
-        return [*found, errors.required(f"{path}.matchAttribute")]
-    return [*found, *fully_qualified_name(attribute, f"{path}.matchAttribute", features)]
+        return [*field_errors, errors.required(f"{path}.matchAttribute")]
+    return [*field_errors, *fully_qualified_name(attribute, f"{path}.matchAttribute", features)]
 
 
 def _reference(reference: Object, path: str) -> list[FieldError]:
@@ -256,49 +258,53 @@ def validate_status(new: Object, old: Object, features: Features) -> list[FieldE
     """The errors of a change of a claim's status."""
     status, before = new["status"], old["status"]
     allocation, references = status.get("allocation"), status.get("reservedFor") or []
-    found = _status_devices(status, features)
+    field_errors = _status_devices(status, features)
     if len(references) > RESERVED_FOR_LIMIT:
-        found.append(errors.too_many("status.reservedFor", len(references), RESERVED_FOR_LIMIT))
+        field_errors.append(
+            errors.too_many("status.reservedFor", len(references), RESERVED_FOR_LIMIT)
+        )
     else:
-        found += _references(references, features)
-    found += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
+        field_errors += _references(references, features)
+    field_errors += _reservations(status, before, bool(new["metadata"].get("deletionTimestamp")))
     if allocation and not before.get("allocation"):
-        found += _allocation(allocation, new["spec"], features)
+        field_errors += _allocation(allocation, new["spec"], features)
     if allocation and before.get("allocation") and not same(allocation, before["allocation"]):
         shown = go_text(allocation, STRUCTS["allocation"])
-        found.append(errors.invalid_text("status.allocation", shown, "field is immutable"))
-    return found
+        field_errors.append(errors.invalid_text("status.allocation", shown, "field is immutable"))
+    return field_errors
 
 
 def _status_devices(status: Object, features: Features) -> list[FieldError]:
     """The errors of drivers' device statuses: the claim must have each device."""
     has = _allocated(status)
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[tuple[str, ...]] = set()
     for index, device in enumerate(status.get("devices") or []):
         path, name = f"status.devices[{index}]", device.get("device", "")
-        found += driver_name(device.get("driver", ""), f"{path}.driver", features)
-        found += pool_name(device.get("pool", ""), f"{path}.pool")
-        found += errors.invalid_name(f"{path}.device", name, names.label)
-        found += _addresses(device.get("networkData") or {}, f"{path}.networkData")
+        field_errors += driver_name(device.get("driver", ""), f"{path}.driver", features)
+        field_errors += pool_name(device.get("pool", ""), f"{path}.pool")
+        field_errors += errors.invalid_name(f"{path}.device", name, names.label)
+        field_errors += _addresses(device.get("networkData") or {}, f"{path}.networkData")
         shown = go_text(device, STRUCTS["status_device"])
         if _device_of(device) not in has:
             text = "must be an allocated device in the claim"
-            found.append(errors.invalid_text(path, shown, text))
+            field_errors.append(errors.invalid_text(path, shown, text))
         if _device_of(device) in seen:
             where = path if features.version >= (1, 35) else f"{path}.deviceID"
-            found.append(FieldError("FieldValueDuplicate", where, f"Duplicate value: {shown}"))
+            field_errors.append(
+                FieldError("FieldValueDuplicate", where, f"Duplicate value: {shown}")
+            )
         seen.add(_device_of(device))
         if not isinstance(device.get("data"), (dict, NoneType)):
             text = "must be a valid JSON object"
-            found.append(errors.invalid_value(f"{path}.data", "<value omitted>", text))
-        found += condition_errors(device.get("conditions") or [], f"{path}.conditions")
-    return found
+            field_errors.append(errors.invalid_value(f"{path}.data", "<value omitted>", text))
+        field_errors += condition_errors(device.get("conditions") or [], f"{path}.conditions")
+    return field_errors
 
 
 def _addresses(data: Object, path: str) -> list[FieldError]:
     """The errors of the addresses of a device's network interface, in CIDR form."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, text in enumerate(data.get("ips") or []):
         where = f"{path}.ips[{index}]"
         try:
@@ -306,30 +312,30 @@ def _addresses(data: Object, path: str) -> list[FieldError]:
         except ValueError:
             canonical = ""
         if not canonical:
-            found.append(errors.invalid_value(where, text, _NO_ADDRESS))
+            field_errors.append(errors.invalid_value(where, text, _NO_ADDRESS))
         elif canonical != text:
             why = f'must be in canonical form ("{canonical}")'
-            found.append(errors.invalid_value(where, text, why))
+            field_errors.append(errors.invalid_value(where, text, why))
         if text in data["ips"][:index]:
-            found.append(errors.duplicate(where, text))
-    return found
+            field_errors.append(errors.duplicate(where, text))
+    return field_errors
 
 
 _NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 
 def _references(references: list[Object], features: Features) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, reference in enumerate(references):
         path = f"status.reservedFor[{index}]"
-        found += _reference(reference, path)
+        field_errors += _reference(reference, path)
         uid = reference.get("uid", "")
         if uid in seen:
             where = path if features.version >= (1, 35) else f"{path}.uid"
-            found.append(errors.duplicate(where, uid))
+            field_errors.append(errors.duplicate(where, uid))
         seen.add(uid)
-    return found
+    return field_errors
 
 
 def _reservations(status: Object, before: Object, deleting: bool) -> list[FieldError]:
@@ -349,24 +355,24 @@ def _reservations(status: Object, before: Object, deleting: bool) -> list[FieldE
 
 
 def _allocation(allocation: Object, spec: Object, features: Features) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     known = _request_names(spec["devices"].get("requests") or [])
     results = (allocation.get("devices") or {}).get("results") or []
     for index, result in enumerate(results):
         where = f"status.allocation.devices.results[{index}]"
-        found += _result(result, known, where, features)
+        field_errors += _result(result, known, where, features)
     if allocation.get("nodeSelector") is not None:
-        found += node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
-    return found
+        field_errors += node_selector(allocation["nodeSelector"], "status.allocation.nodeSelector")
+    return field_errors
 
 
 def _result(result: Object, known: set[str], path: str, features: Features) -> list[FieldError]:
     request, device = result.get("request", ""), result.get("device", "")
-    found = request_reference(request, known, f"{path}.request")
-    found += driver_name(result.get("driver", ""), f"{path}.driver", features)
-    found += pool_name(result.get("pool", ""), f"{path}.pool")
-    found += errors.invalid_name(f"{path}.device", device, names.label)
-    return [*found, *binding_errors(result, path)]
+    field_errors = request_reference(request, known, f"{path}.request")
+    field_errors += driver_name(result.get("driver", ""), f"{path}.driver", features)
+    field_errors += pool_name(result.get("pool", ""), f"{path}.pool")
+    field_errors += errors.invalid_name(f"{path}.device", device, names.label)
+    return [*field_errors, *binding_errors(result, path)]
 
 
 def _permission(new: Object, old: Object, context: WriteContext) -> list[FieldError]:
@@ -375,12 +381,12 @@ def _permission(new: Object, old: Object, context: WriteContext) -> list[FieldEr
         return []
     verb = "update" if context.verb == "update" else "patch"
     status, before = new["status"], old["status"]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if any(status.get(key) != before.get(key) for key in ("allocation", "reservedFor")):
-        found += _binding_permission(context, verb)
+        field_errors += _binding_permission(context, verb)
     if status.get("devices") != before.get("devices"):
-        found += _driver_permission(context, new, _drivers(status, before), verb)
-    return found
+        field_errors += _driver_permission(context, new, _drivers(status, before), verb)
+    return field_errors
 
 
 def _binding_permission(context: WriteContext, verb: str) -> list[FieldError]:
@@ -399,8 +405,10 @@ def _binding_permission(context: WriteContext, verb: str) -> list[FieldError]:
 
 def _drivers(status: Object, before: Object) -> list[str]:
     old, new = before.get("devices") or [], status.get("devices") or []
-    changed = [each for each in new if each not in old] + [each for each in old if each not in new]
-    return sorted({str(each.get("driver", "")) for each in changed})
+    changed = [device for device in new if device not in old] + [
+        device for device in old if device not in new
+    ]
+    return sorted({str(device.get("driver", "")) for device in changed})
 
 
 def _driver_permission(

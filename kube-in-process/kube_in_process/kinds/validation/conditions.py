@@ -22,40 +22,40 @@ _MESSAGE_LIMIT = 32768
 
 
 def condition_errors(conditions: list[Object], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         path, kind = f"{base}[{index}]", condition.get("type") or ""
         if kind and kind in seen:
-            found.append(errors.duplicate(f"{path}.type", kind))
+            field_errors.append(errors.duplicate(f"{path}.type", kind))
         seen.add(kind)
-        found += _one(condition, kind, path)
-    return found
+        field_errors += _one(condition, kind, path)
+    return field_errors
 
 
 def _one(condition: Object, kind: str, path: str) -> list[FieldError]:
-    found = errors.invalid_name(f"{path}.type", kind, names.qualified_name)
+    field_errors = errors.invalid_name(f"{path}.type", kind, names.qualified_name)
     status = condition.get("status") or ""
     if status not in _STATES:
-        found.append(errors.not_supported(f"{path}.status", status, _STATES))
+        field_errors.append(errors.not_supported(f"{path}.status", status, _STATES))
     generation = condition.get("observedGeneration") or 0
     if generation < 0:
         text = "must be greater than or equal to zero"
-        found.append(errors.invalid_value(f"{path}.observedGeneration", generation, text))
+        field_errors.append(errors.invalid_value(f"{path}.observedGeneration", generation, text))
     if not condition.get("lastTransitionTime"):
-        found.append(errors.required(f"{path}.lastTransitionTime"))
-    found += _reason(condition.get("reason") or "", f"{path}.reason")
+        field_errors.append(errors.required(f"{path}.lastTransitionTime"))
+    field_errors += _reason(condition.get("reason") or "", f"{path}.reason")
     if len(condition.get("message") or "") > _MESSAGE_LIMIT:
-        found.append(errors.too_long(f"{path}.message", _MESSAGE_LIMIT))
-    return found
+        field_errors.append(errors.too_long(f"{path}.message", _MESSAGE_LIMIT))
+    return field_errors
 
 
 def _reason(reason: str, path: str) -> list[FieldError]:
     if not reason:
         return [errors.required(path)]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if re.fullmatch(_REASON, reason) is None:
-        found.append(errors.invalid_value(path, reason, _REASON_TEXT))
+        field_errors.append(errors.invalid_value(path, reason, _REASON_TEXT))
     if len(reason) > _REASON_LIMIT:
-        found.append(errors.too_long(path, _REASON_LIMIT))
-    return found
+        field_errors.append(errors.too_long(path, _REASON_LIMIT))
+    return field_errors

@@ -52,10 +52,10 @@ class PodParts:
     restart_policy: str = ""
 
 
-def containers(found: list[Object], base: str, parts: PodParts) -> list[FieldError]:
+def containers(given: list[Object], base: str, parts: PodParts) -> list[FieldError]:
     wrong: list[FieldError] = []
     seen: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(given):
         path, name = f"{base}[{index}]", container.get("name", "")
         wrong += _container(container, path, parts)
         if name in seen:
@@ -66,12 +66,12 @@ def containers(found: list[Object], base: str, parts: PodParts) -> list[FieldErr
 
 
 def init_containers(
-    found: list[Object], base: str, parts: PodParts, taken: Collection[str]
+    given: list[Object], base: str, parts: PodParts, taken: Collection[str]
 ) -> list[FieldError]:
     """The errors of init containers. ``taken``: the names of the other containers."""
     wrong: list[FieldError] = []
     seen = set(taken)
-    for index, container in enumerate(found):
+    for index, container in enumerate(given):
         path, name = f"{base}[{index}]", container.get("name", "")
         wrong += _container(container, path, parts)
         if name in seen:
@@ -87,36 +87,36 @@ def init_containers(
 def _container(container: Object, path: str, parts: PodParts) -> list[FieldError]:
     policy = container.get("terminationMessagePolicy")
     pull = container.get("imagePullPolicy")
-    found = [*_name(container, f"{path}.name"), *_image(container, f"{path}.image")]
+    field_errors = [*_name(container, f"{path}.name"), *_image(container, f"{path}.image")]
     if policy not in _MESSAGES:
         where = f"{path}.terminationMessagePolicy"
-        found.append(errors.not_supported(where, policy or "", _MESSAGES))
-    found += ports(container.get("ports") or [], f"{path}.ports")
-    found += _variables(container.get("env") or [], f"{path}.env")
-    found += _mounts(container, parts.volumes, f"{path}.volumeMounts")
+        field_errors.append(errors.not_supported(where, policy or "", _MESSAGES))
+    field_errors += ports(container.get("ports") or [], f"{path}.ports")
+    field_errors += _variables(container.get("env") or [], f"{path}.env")
+    field_errors += _mounts(container, parts.volumes, f"{path}.volumeMounts")
     if pull not in _PULL:
-        found.append(errors.not_supported(f"{path}.imagePullPolicy", pull or "", _PULL))
-    found += _resources(container.get("resources") or {}, f"{path}.resources", parts)
+        field_errors.append(errors.not_supported(f"{path}.imagePullPolicy", pull or "", _PULL))
+    field_errors += _resources(container.get("resources") or {}, f"{path}.resources", parts)
     policies = container.get("resizePolicy") or []
-    found += _resize_policies(policies, f"{path}.resizePolicy", parts)
+    field_errors += _resize_policies(policies, f"{path}.resizePolicy", parts)
     context = container.get("securityContext")
-    return [*found, *container_security(context, f"{path}.securityContext")]
+    return [*field_errors, *container_security(context, f"{path}.securityContext")]
 
 
 def _resize_policies(policies: list[Object], path: str, parts: PodParts) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         resource = policy.get("resourceName") or ""
         restart = policy.get("restartPolicy") or ""
         if resource in seen:
-            found.append(errors.duplicate(f"{path}[{index}]", resource))
+            field_errors.append(errors.duplicate(f"{path}[{index}]", resource))
         seen.add(resource)
-        found += errors.invalid_choice(path, resource, _RESIZABLE)
-        found += errors.invalid_choice(path, restart, _RESTARTS)
+        field_errors += errors.invalid_choice(path, resource, _RESIZABLE)
+        field_errors += errors.invalid_choice(path, restart, _RESTARTS)
         if parts.restart_policy == "Never" and restart not in ("", "NotRequired"):
-            found.append(errors.invalid_value(path, restart, _NO_RESTART))
-    return found
+            field_errors.append(errors.invalid_value(path, restart, _NO_RESTART))
+    return field_errors
 
 
 def _name(container: Object, path: str) -> list[FieldError]:
@@ -134,10 +134,10 @@ def _image(container: Object, path: str) -> list[FieldError]:
     return [] if image == image.strip() else [errors.invalid_value(path, image, text)]
 
 
-def ports(found: list[Object], base: str) -> list[FieldError]:
+def ports(given: list[Object], base: str) -> list[FieldError]:
     wrong: list[FieldError] = []
     seen: set[str] = set()
-    for index, port in enumerate(found):
+    for index, port in enumerate(given):
         path, name = f"{base}[{index}]", port.get("name", "")
         if name:
             bad = port_name(name)
@@ -151,19 +151,19 @@ def ports(found: list[Object], base: str) -> list[FieldError]:
 
 
 def _numbers(port: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if not port.get("containerPort"):
-        found.append(errors.required(f"{path}.containerPort"))
+        field_errors.append(errors.required(f"{path}.containerPort"))
     for key in ("containerPort", "hostPort"):
         value = port.get(key) or 0
         if value:
-            found += port_number(value, f"{path}.{key}")
-    return found
+            field_errors += port_number(value, f"{path}.{key}")
+    return field_errors
 
 
-def _variables(found: list[Object], base: str) -> list[FieldError]:
+def _variables(given: list[Object], base: str) -> list[FieldError]:
     wrong: list[FieldError] = []
-    for index, variable in enumerate(found):
+    for index, variable in enumerate(given):
         path, name = f"{base}[{index}]", variable.get("name", "")
         if not name:
             wrong.append(errors.required(f"{path}.name"))
@@ -176,84 +176,86 @@ def _variables(found: list[Object], base: str) -> list[FieldError]:
 
 def _value_from(variable: Object, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     given = [key for key in _SOURCES if source.get(key) is not None]
     field = (source.get("fieldRef") or {}).get("fieldPath")
     if field is not None and not _FIELDS.match(field):
         text = f"error converting fieldPath: field label not supported: {field}"
-        found.append(errors.invalid_value(f"{path}.fieldRef.fieldPath", field, text))
+        field_errors.append(errors.invalid_value(f"{path}.fieldRef.fieldPath", field, text))
     for key in ("configMapKeyRef", "secretKeyRef"):
         if source.get(key) is not None:
-            found += [
+            field_errors += [
                 errors.required(f"{path}.{key}.{part}")
                 for part in ("name", "key")
                 if not source[key].get(part)
             ]
     if variable.get("value"):
         text = "may not be specified when `value` is not empty"
-        return [*found, errors.invalid_value(path, "", text)] if given else found
+        return [*field_errors, errors.invalid_value(path, "", text)] if given else field_errors
     if not given:
         *others, last = [f"`{key}`" for key in _SOURCES]
         text = f"must specify one of: {', '.join(others)} or {last}"
-        return [*found, errors.invalid_value(path, "", text)]
+        return [*field_errors, errors.invalid_value(path, "", text)]
     if len(given) > 1:
         text = "may not have more than one field specified at a time"
-        return [*found, errors.invalid_value(path, "", text)]
-    return found
+        return [*field_errors, errors.invalid_value(path, "", text)]
+    return field_errors
 
 
 def _mounts(container: Object, volumes: set[Any], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, mount in enumerate(container.get("volumeMounts") or []):
         if not mount.get("name"):
-            found.append(errors.required(f"{base}[{index}].name"))
+            field_errors.append(errors.required(f"{base}[{index}].name"))
         if mount.get("name") not in volumes:
-            found.append(errors.field_not_found(f"{base}[{index}].name", mount.get("name", "")))
+            field_errors.append(
+                errors.field_not_found(f"{base}[{index}].name", mount.get("name", ""))
+            )
         if not mount.get("mountPath"):
-            found.append(errors.required(f"{base}[{index}].mountPath"))
-    return found
+            field_errors.append(errors.required(f"{base}[{index}].mountPath"))
+    return field_errors
 
 
 def _resources(resources: Object, path: str, parts: PodParts) -> list[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
-            found += _resource(name, amount, f"{path}.{key}[{name}]")
+            field_errors += _resource(name, amount, f"{path}.{key}[{name}]")
             limit = limits.get(name)
             if key == "requests" and limit is not None and number(amount) > number(limit):
                 text = f"must be less than or equal to {name} limit of {limit}"
-                found.append(errors.invalid_value(f"{path}.{key}", amount, text))
-    return [*found, *_claims(resources.get("claims") or [], parts.claims, f"{path}.claims")]
+                field_errors.append(errors.invalid_value(f"{path}.{key}", amount, text))
+    return [*field_errors, *_claims(resources.get("claims") or [], parts.claims, f"{path}.claims")]
 
 
 def _resource(name: str, amount: Any, path: str) -> list[FieldError]:
-    found = errors.invalid_name(path, name, names.qualified_name)
-    if not found and "/" not in name and name not in _STANDARD and "hugepages-" not in name:
-        found += [errors.invalid_value(path, name, text) for text in _NOT_STANDARD]
+    field_errors = errors.invalid_name(path, name, names.qualified_name)
+    if not field_errors and "/" not in name and name not in _STANDARD and "hugepages-" not in name:
+        field_errors += [errors.invalid_value(path, name, text) for text in _NOT_STANDARD]
     if number(amount) < 0:
-        found.append(errors.invalid_value(path, amount, AT_LEAST_ZERO))
-    return found
+        field_errors.append(errors.invalid_value(path, amount, AT_LEAST_ZERO))
+    return field_errors
 
 
 def _claims(claims: list[Object], known: list[str], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, claim in enumerate(claims):
         path = f"{base}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
         if not name:
-            found.append(errors.required(path))
+            field_errors.append(errors.required(path))
         elif (name, request) in seen or (name, "") in seen:
-            found.append(errors.duplicate(path, f"{name}/{request}" if request else name))
+            field_errors.append(errors.duplicate(path, f"{name}/{request}" if request else name))
         elif name not in known:
-            found.append(_unknown_claim(path, name, known))
+            field_errors.append(_unknown_claim(path, name, known))
         seen.add((name, request))
-    return found
+    return field_errors
 
 
 def _unknown_claim(path: str, name: str, known: list[str]) -> FieldError:
     where = "must be one of the names in pod.spec.resourceClaims"
-    known = sorted(each for each in known if each)
+    known = sorted(claim for claim in known if claim)
     text = f"{where}: {', '.join(known)}" if known else f"{where} which is empty"
     return FieldError("FieldValueNotFound", path, f"Not found: {errors.quoted(name)}: {text}")

@@ -14,12 +14,12 @@ class LeaseStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj.setdefault("spec", {})
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         if duration is not None and duration <= 0:
             path = "spec.leaseDurationSeconds"
-            found.append(errors.invalid_value(path, duration, "must be greater than 0"))
+            field_errors.append(errors.invalid_value(path, duration, "must be greater than 0"))
         if transitions is not None and transitions < 0:
             text = "must be greater than or equal to 0"
-            found.append(errors.invalid_value("spec.leaseTransitions", transitions, text))
-        return found
+            field_errors.append(errors.invalid_value("spec.leaseTransitions", transitions, text))
+        return field_errors

@@ -52,12 +52,12 @@ class NodeStrategy(Strategy):
         return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
+        field_errors = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
         addresses = new["status"].get("addresses") or []
         for index, address in enumerate(addresses):
             if address in addresses[:index]:
-                found.append(errors.duplicate(f"status.addresses[{index}]", address))
-        return found
+                field_errors.append(errors.duplicate(f"status.addresses[{index}]", address))
+        return field_errors
 
     def admit(self, obj: Object, context: WriteContext) -> None:
         """A new node is not ready until the node lifecycle controller removes the taint."""
@@ -72,19 +72,19 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 def _taints(taints: list[Object]) -> list[FieldError]:
     """The errors of taints. Like the server, name their place ``metadata.taints``."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         path, key = f"metadata.taints[{index}]", taint.get("key") or ""
         value, effect = taint.get("value") or "", taint.get("effect") or ""
-        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
-        found += errors.invalid_name(f"{path}.value", value, names.label_value)
-        found += errors.invalid_choice(f"{path}.effect", effect, _EFFECTS)
+        field_errors += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+        field_errors += errors.invalid_name(f"{path}.value", value, names.label_value)
+        field_errors += errors.invalid_choice(f"{path}.effect", effect, _EFFECTS)
         if (key, effect) in seen:
             text = f"Duplicate value: {errors.quoted(taint)}: taints must be unique by key and"
-            found.append(FieldError("FieldValueDuplicate", path, f"{text} effect pair"))
+            field_errors.append(FieldError("FieldValueDuplicate", path, f"{text} effect pair"))
         seen.add((key, effect))
-    return found
+    return field_errors
 
 
 def _pod_counts(status: Object) -> list[FieldError]:
@@ -99,21 +99,21 @@ class RevisionStrategy(Strategy):
     """The data of a revision never changes."""
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         if obj.get("data") is None:
-            found.append(errors.required("data", "data is mandatory"))
+            field_errors.append(errors.required("data", "data is mandatory"))
         elif not isinstance(obj["data"], dict):
-            found.append(errors.required("data", "data must be a valid JSON object"))
+            field_errors.append(errors.required("data", "data must be a valid JSON object"))
         if (obj.get("revision") or 0) < 0:
             text = "must be greater than or equal to 0"
-            found.append(errors.invalid_value("revision", obj["revision"], text))
-        return found
+            field_errors.append(errors.invalid_value("revision", obj["revision"], text))
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found = self.validate({**new, "data": old["data"]}, context)
+        field_errors = self.validate({**new, "data": old["data"]}, context)
         if encode(new.get("data")) != encode(old.get("data")):
-            found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
-        return found
+            field_errors.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
+        return field_errors
 
 
 _PREEMPTION = ("PreemptLowerPriority", "Never")
@@ -129,28 +129,28 @@ class PriorityClassStrategy(Strategy):
         obj.setdefault("value", 0)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         name = obj["metadata"].get("name") or ""
         if name.startswith("system-") and name not in _SYSTEM_CLASSES:
             reserved = "priority class names with 'system-' prefix are reserved for system use only"
             text = f"{reserved}. error: {name} is not a known system priority class"
-            found.append(errors.forbidden_field("metadata.name", text))
+            field_errors.append(errors.forbidden_field("metadata.name", text))
         if obj["value"] > _HIGHEST and not name.startswith("system-"):
             text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-            found.append(errors.forbidden_field("value", text))
+            field_errors.append(errors.forbidden_field("value", text))
         if obj["preemptionPolicy"] not in _PREEMPTION:
             path = "preemptionPolicy"
-            found.append(errors.not_supported(path, obj[path], _PREEMPTION))
-        return found
+            field_errors.append(errors.not_supported(path, obj[path], _PREEMPTION))
+        return field_errors
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         return False
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         if new["value"] != old["value"]:
-            found.append(errors.forbidden_field("value", "may not be changed in an update."))
+            field_errors.append(errors.forbidden_field("value", "may not be changed in an update."))
         if new["preemptionPolicy"] != old["preemptionPolicy"]:
             path, text = "preemptionPolicy", "field is immutable"
-            found.append(errors.invalid_value(path, new[path], text))
-        return found
+            field_errors.append(errors.invalid_value(path, new[path], text))
+        return field_errors

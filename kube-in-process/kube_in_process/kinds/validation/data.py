@@ -32,27 +32,27 @@ def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[Fi
     if not old.get("immutable"):
         return []
     text = "field is immutable when `immutable` is set"
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if not new.get("immutable"):
-        found.append(errors.forbidden_field("immutable", text))
+        field_errors.append(errors.forbidden_field("immutable", text))
     return [
-        *found,
+        *field_errors,
         *(errors.forbidden_field(key, text) for key in fields if new.get(key) != old.get(key)),
     ]
 
 
 class ConfigMapStrategy(Strategy):
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found = data_keys(obj, "data")
+        field_errors = data_keys(obj, "data")
         for key in sorted(obj.get("binaryData") or {}):
             if key in (obj.get("data") or {}):
                 text = "duplicate of key present in data"
-                found.append(errors.invalid_value(f"binaryData[{key}]", key, text))
-        found += data_keys(obj, "binaryData")
+                field_errors.append(errors.invalid_value(f"binaryData[{key}]", key, text))
+        field_errors += data_keys(obj, "binaryData")
         texts = (obj.get("data") or {}).values()
         size = sum(len(text.encode()) for text in texts) + _decoded_size(obj, "binaryData")
         # the server gives no field
-        return [*found, errors.too_long("[]", _LARGEST)] if size > _LARGEST else found
+        return [*field_errors, errors.too_long("[]", _LARGEST)] if size > _LARGEST else field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         fixed = immutable_data(new, old, ("data", "binaryData"))
@@ -71,17 +71,17 @@ class SecretStrategy(Strategy):
             obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found = data_keys(obj, "data")
+        field_errors = data_keys(obj, "data")
         if _decoded_size(obj, "data") > _LARGEST:
-            found.append(errors.too_long("data", _LARGEST))
-        return [*found, *_of_type(obj)]
+            field_errors.append(errors.too_long("data", _LARGEST))
+        return [*field_errors, *_of_type(obj)]
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         if new.get("type") != old.get("type"):
             text = "field is immutable"
-            found.append(errors.invalid_value("type", new.get("type", ""), text))
-        return [*found, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
+            field_errors.append(errors.invalid_value("type", new.get("type", ""), text))
+        return [*field_errors, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
 
 
 def _decoded_size(obj: Object, field: str) -> int:
@@ -97,14 +97,14 @@ def _of_type(secret: Object) -> list[FieldError]:
             return [errors.required(f"metadata.annotations[{account}]")]
     if kind == "kubernetes.io/basic-auth" and not data.keys() & set(_BASIC):
         return [errors.required(f"data[{key}]") for key in _BASIC]
-    found = [
+    field_errors = [
         errors.required(f"data[{key}]") for key in _KEYS.get(kind or "", ()) if key not in data
     ]
     for key in _KEYS[kind] if kind in _JSON else ():
         if key in data and (problem := _json_problem(b64decode(data[key]))):
             hidden = "<secret contents redacted>"
-            found.append(errors.invalid_value(f"data[{key}]", hidden, problem))
-    return found
+            field_errors.append(errors.invalid_value(f"data[{key}]", hidden, problem))
+    return field_errors
 
 
 _BASIC = ("username", "password")

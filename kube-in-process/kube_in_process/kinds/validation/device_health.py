@@ -13,33 +13,38 @@ _WAITED_FOR, _FAILED = "bindingConditions", "bindingFailureConditions"
 
 
 def taint_errors(taint: Object, path: str) -> list[FieldError]:
-    found = errors.invalid_name(f"{path}.key", taint.get("key") or "", names.qualified_name)
-    found += errors.invalid_name(f"{path}.value", taint.get("value") or "", names.label_value)
-    return [*found, *errors.invalid_choice(f"{path}.effect", taint.get("effect") or "", EFFECTS)]
+    field_errors = errors.invalid_name(f"{path}.key", taint.get("key") or "", names.qualified_name)
+    field_errors += errors.invalid_name(
+        f"{path}.value", taint.get("value") or "", names.label_value
+    )
+    return [
+        *field_errors,
+        *errors.invalid_choice(f"{path}.effect", taint.get("effect") or "", EFFECTS),
+    ]
 
 
 def binding_errors(device: Object, path: str) -> list[FieldError]:
     """The errors of the conditions to wait for and of those that tell of a failure."""
     waited_for, failed = device.get(_WAITED_FOR) or [], device.get(_FAILED) or []
-    found = _types(waited_for, f"{path}.{_WAITED_FOR}") + _types(failed, f"{path}.{_FAILED}")
+    field_errors = _types(waited_for, f"{path}.{_WAITED_FOR}") + _types(failed, f"{path}.{_FAILED}")
     for index, kind in enumerate(failed):
         if kind in waited_for:
             text = f"{_FAILED} must not overlap with {_WAITED_FOR}"
-            found.append(errors.invalid_value(f"{path}.{_FAILED}[{index}]", kind, text))
+            field_errors.append(errors.invalid_value(f"{path}.{_FAILED}[{index}]", kind, text))
     for missing, given in ((_FAILED, _WAITED_FOR), (_WAITED_FOR, _FAILED)):
         if device.get(given) and not device.get(missing):
             text = f"{missing} are required to use {given}"
-            found.append(errors.invalid_value(f"{path}.{missing}", None, text))
-    return found
+            field_errors.append(errors.invalid_value(f"{path}.{missing}", None, text))
+    return field_errors
 
 
 def _types(kinds: list[str], path: str) -> list[FieldError]:
     if len(kinds) > _CONDITIONS_LIMIT:
         return [errors.too_many(path, len(kinds), _CONDITIONS_LIMIT)]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, kind in enumerate(kinds):
         where = f"{path}[{index}]"
-        found += errors.invalid_name(where, kind, names.qualified_name)
+        field_errors += errors.invalid_name(where, kind, names.qualified_name)
         if kind in kinds[:index]:
-            found.append(errors.duplicate(where, kind))
-    return found
+            field_errors.append(errors.duplicate(where, kind))
+    return field_errors

@@ -30,15 +30,15 @@ def driver_name(name: str, path: str, features: Features) -> list[FieldError]:
 
     Until 1.34, an empty name has the errors of an invalid name, too.
     """
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if not name:
-        found.append(errors.required(path))
+        field_errors.append(errors.required(path))
         if features.version >= (1, 35):
-            return found
+            return field_errors
     if len(name.encode()) > DRIVER_LIMIT:
-        found.append(errors.too_long(path, DRIVER_LIMIT))
+        field_errors.append(errors.too_long(path, DRIVER_LIMIT))
     return [
-        *found,
+        *field_errors,
         *(errors.invalid_value(path, name, text) for text in names.subdomain(name.lower())),
     ]
 
@@ -54,9 +54,12 @@ def pool_name(name: str, path: str) -> list[FieldError]:
     """DNS subdomains with slashes between them."""
     if not name:
         return [errors.required(path)]
-    found = [errors.too_long(path, _POOL_LIMIT)] if len(name.encode()) > _POOL_LIMIT else []
+    field_errors = [errors.too_long(path, _POOL_LIMIT)] if len(name.encode()) > _POOL_LIMIT else []
     parts = name.split("/")
-    return [*found, *(errors.invalid_value(path, p, t) for p in parts for t in names.subdomain(p))]
+    return [
+        *field_errors,
+        *(errors.invalid_value(path, p, t) for p in parts for t in names.subdomain(p)),
+    ]
 
 
 def device_name(name: str, path: str) -> list[FieldError]:
@@ -68,23 +71,23 @@ def qualified_name(name: str, path: str) -> list[FieldError]:
     if not name:
         return [errors.required(path, "name required")]
     *domains, last = name.split("/")
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if len(domains) == 1:
-        found += _domain(domains[0], path)
+        field_errors += _domain(domains[0], path)
     elif domains:
         return [errors.invalid_value(path, name, "must only have one slash")]
-    return [*found, *_identifier(last, path)]
+    return [*field_errors, *_identifier(last, path)]
 
 
 def fully_qualified_name(name: str, path: str, features: Features) -> list[FieldError]:
     """``domain/name``."""
-    found = qualified_name(name, path)
+    field_errors = qualified_name(name, path)
     if name and "/" not in name:
         text = "a fully qualified name must be a domain and a name separated by a slash"
         if features.version < (1, 35):
             text = "must include a domain"
-        found.append(errors.invalid_value(path, name, text))
-    return found
+        field_errors.append(errors.invalid_value(path, name, text))
+    return field_errors
 
 
 def _domain(domain: str, path: str) -> list[FieldError]:
@@ -98,29 +101,31 @@ def _domain(domain: str, path: str) -> list[FieldError]:
 def _identifier(name: str, path: str) -> list[FieldError]:
     if not name:
         return [errors.required(path, "the name must not be empty")]
-    found = [errors.too_long(path, _IDENTIFIER_LIMIT)] if len(name) > _IDENTIFIER_LIMIT else []
+    field_errors = (
+        [errors.too_long(path, _IDENTIFIER_LIMIT)] if len(name) > _IDENTIFIER_LIMIT else []
+    )
     if not _IDENTIFIER.match(name):
-        found.append(errors.invalid_value(path, name, _IDENTIFIER_TEXT))
-    return found
+        field_errors.append(errors.invalid_value(path, name, _IDENTIFIER_TEXT))
+    return field_errors
 
 
 def request_references(references: list[str], known: set[str], base: str) -> list[FieldError]:
     """Names of requests, or of requests and their subrequests, each at most once."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, name in enumerate(references):
         path = f"{base}[{index}]"
-        found += request_reference(name, known, path)
+        field_errors += request_reference(name, known, path)
         if name in references[:index]:
-            found.append(errors.duplicate(path, name))
-    return found
+            field_errors.append(errors.duplicate(path, name))
+    return field_errors
 
 
 def request_reference(name: str, known: set[str], path: str) -> list[FieldError]:
-    found = [
+    field_errors = [
         errors.invalid_value(path, part, text)
         for part in name.split("/")
         for text in names.label(part)
     ]
     if name not in known:
-        found.append(errors.invalid_value(path, name, UNKNOWN_REQUEST))
-    return found
+        field_errors.append(errors.invalid_value(path, name, UNKNOWN_REQUEST))
+    return field_errors

@@ -41,8 +41,8 @@ class TaintRuleStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = _selector(spec.get("deviceSelector") or {}, context.features)
-        return [*found, *taint_errors(spec["taint"], "spec.taint")]
+        field_errors = _selector(spec.get("deviceSelector") or {}, context.features)
+        return [*field_errors, *taint_errors(spec["taint"], "spec.taint")]
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
@@ -56,11 +56,11 @@ def _date(taint: Object, context: WriteContext) -> None:
 
 def _selector(selector: Object, features: Features) -> list[FieldError]:
     path = "spec.deviceSelector"
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if selector.get("driver") is not None:
-        found += driver_name(selector["driver"], f"{path}.driver", features)
+        field_errors += driver_name(selector["driver"], f"{path}.driver", features)
     if selector.get("pool") is not None:
-        found += pool_name(selector["pool"], f"{path}.pool")
+        field_errors += pool_name(selector["pool"], f"{path}.pool")
     if selector.get("device") is not None:
-        found += errors.invalid_name(f"{path}.device", selector["device"], names.label)
-    return found
+        field_errors += errors.invalid_name(f"{path}.device", selector["device"], names.label)
+    return field_errors

@@ -20,12 +20,12 @@ from kube_in_process.kinds.validation.device_names import (
     pool_name,
     qualified_name,
 )
+from kube_in_process.kinds.validation.device_selectors import selector_problem
 from kube_in_process.kinds.validation.node_selectors import node_selector
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.raw_json import same
 from kube_in_process.text import names
-from kube_in_process.text.cel_check import syntax_error
 
 _DEVICES_LIMIT = 128
 _VALUE_LIMIT = 64
@@ -36,28 +36,28 @@ _SEMVER = re.compile(
 )
 
 
-def selectors(found: list[Object], path: str) -> list[FieldError]:
+def selectors(given: list[Object], path: str) -> list[FieldError]:
     """The errors of CEL expressions that select devices."""
     wrong: list[FieldError] = []
-    for index, selector in enumerate(found):
+    for index, selector in enumerate(given):
         below = f"{path}.selectors[{index}].cel"
         if selector.get("cel") is None:
             wrong.append(errors.required(below))
             continue
         expression = selector["cel"].get("expression", "")
-        if problem := syntax_error(expression):
+        if problem := selector_problem(expression):
             wrong.append(errors.invalid_value(f"{below}.expression", expression, problem))
     return wrong
 
 
 def opaque(config: Object, path: str, features: Features) -> list[FieldError]:
     """The errors of a device's configuration. Only its driver knows the parameters."""
-    found = config.get("opaque")
-    if found is None:
+    opaque = config.get("opaque")
+    if opaque is None:
         return [errors.required(f"{path}.opaque")]
-    wrong = driver_name(found.get("driver", ""), f"{path}.opaque.driver", features)
+    wrong = driver_name(opaque.get("driver", ""), f"{path}.opaque.driver", features)
     where = f"{path}.opaque.parameters"
-    parameters = found.get("parameters")
+    parameters = opaque.get("parameters")
     if parameters is None:
         return [*wrong, errors.required(where)]
     if not isinstance(parameters, dict):
@@ -75,17 +75,17 @@ class ClassStrategy(Converted):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = selectors(spec.get("selectors") or [], "spec")
+        field_errors = selectors(spec.get("selectors") or [], "spec")
         for index, config in enumerate(spec.get("config") or []):
-            found += opaque(config, f"spec.config[{index}]", context.features)
-        return found
+            field_errors += opaque(config, f"spec.config[{index}]", context.features)
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found = self.validate(new, context)
-        repeated = any(each.path.endswith("cel.expression") for each in found)
+        field_errors = self.validate(new, context)
+        repeated = any(error.path.endswith("cel.expression") for error in field_errors)
         if context.features.version < (1, 36):
-            found = [*validate_again(new["metadata"], self), *found]
-        return [*found, *found] if repeated else found
+            field_errors = [*validate_again(new["metadata"], self), *field_errors]
+        return [*field_errors, *field_errors] if repeated else field_errors
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         return not same(new["spec"], old["spec"])
@@ -149,22 +149,22 @@ def _prepare_devices(spec: Object, context: WriteContext) -> None:
 
 
 def _slice(spec: Object, old: Object | None, features: Features) -> list[FieldError]:
-    found = driver_name(spec.get("driver", ""), "spec.driver", features)
+    field_errors = driver_name(spec.get("driver", ""), "spec.driver", features)
     pool = spec.get("pool") or {}
-    found += pool_name(pool.get("name", ""), "spec.pool.name")
+    field_errors += pool_name(pool.get("name", ""), "spec.pool.name")
     if pool.get("resourceSliceCount", 0) <= 0:
         text, where = "must be greater than zero", "spec.pool.resourceSliceCount"
-        found.append(errors.invalid_value(where, pool.get("resourceSliceCount", 0), text))
+        field_errors.append(errors.invalid_value(where, pool.get("resourceSliceCount", 0), text))
     if pool.get("generation", 0) < 0:
         text = "must be greater than or equal to zero"
-        found.append(errors.invalid_value("spec.pool.generation", pool["generation"], text))
+        field_errors.append(errors.invalid_value("spec.pool.generation", pool["generation"], text))
     if old is not None:
-        found += _fixed(spec, old)
-    found += _nodes(spec)
+        field_errors += _fixed(spec, old)
+    field_errors += _nodes(spec)
     devices = spec.get("devices") or []
     if len(devices) > _DEVICES_LIMIT:
-        return [*found, errors.too_many("spec.devices", len(devices), _DEVICES_LIMIT)]
-    return [*found, *_devices(devices, features)]
+        return [*field_errors, errors.too_many("spec.devices", len(devices), _DEVICES_LIMIT)]
+    return [*field_errors, *_devices(devices, features)]
 
 
 def _fixed(spec: Object, old: Object) -> list[FieldError]:
@@ -182,77 +182,77 @@ def _fixed(spec: Object, old: Object) -> list[FieldError]:
 
 def _nodes(spec: Object) -> list[FieldError]:
     """Exactly one field must select the nodes that have the devices."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     given: list[str] = []
     name = spec.get("nodeName")
     if name == "":
         text = "must be either unset or set to a non-empty string"
-        found.append(errors.invalid_value("spec.nodeName", name, text))
+        field_errors.append(errors.invalid_value("spec.nodeName", name, text))
     elif name is not None:
         given.append("`nodeName`")
-        found += errors.invalid_name("spec.nodeName", name, names.subdomain)
+        field_errors += errors.invalid_name("spec.nodeName", name, names.subdomain)
     if spec.get("nodeSelector") is not None:
         given.append("`nodeSelector`")
-        found += one_node_selector(spec["nodeSelector"], "spec.nodeSelector")
+        field_errors += one_node_selector(spec["nodeSelector"], "spec.nodeSelector")
     for key in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(key):
             given.append(f"`{key}`")
         elif spec.get(key) is False:
             text = "must be either unset or set to true"
-            found.append(errors.invalid_value(f"spec.{key}", False, text))
+            field_errors.append(errors.invalid_value(f"spec.{key}", False, text))
     if not given:
-        return [*found, errors.required("spec", f"{_ONE_NODE} is required")]
+        return [*field_errors, errors.required("spec", f"{_ONE_NODE} is required")]
     if len(given) > 1:
         text = f"{_ONE_NODE} is required, but multiple fields are set"
-        found.append(errors.invalid_value("spec", f"{{{', '.join(given)}}}", text))
-    return found
+        field_errors.append(errors.invalid_value("spec", f"{{{', '.join(given)}}}", text))
+    return field_errors
 
 
 def one_node_selector(selector: Object, path: str) -> list[FieldError]:
     """The errors of a node selector, which must have a single term."""
-    found = node_selector(selector, path)
+    field_errors = node_selector(selector, path)
     terms = selector.get("nodeSelectorTerms")
     if len(terms or []) != 1:
         text = "must have exactly one node selector term"
-        found.append(errors.invalid_value(f"{path}.nodeSelectorTerms", terms or None, text))
-    return found
+        field_errors.append(errors.invalid_value(f"{path}.nodeSelectorTerms", terms or None, text))
+    return field_errors
 
 
 def _devices(devices: list[Object], features: Features) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, device in enumerate(devices):
         path, name = f"spec.devices[{index}]", device.get("name", "")
-        found += device_name(name, f"{path}.name")
+        field_errors += device_name(name, f"{path}.name")
         for key, value in sorted((device.get("attributes") or {}).items()):
-            found += _attribute(key, value, f"{path}.attributes[{key}]", features)
+            field_errors += _attribute(key, value, f"{path}.attributes[{key}]", features)
         for key in sorted(device.get("capacity") or {}):
-            found += qualified_name(key, f"{path}.capacity[{key}]")
+            field_errors += qualified_name(key, f"{path}.capacity[{key}]")
         for number, taint in enumerate(device.get("taints") or []):
-            found += taint_errors(taint, f"{path}.taints[{number}]")
-        found += binding_errors(device, path)
+            field_errors += taint_errors(taint, f"{path}.taints[{number}]")
+        field_errors += binding_errors(device, path)
         if name in seen:
             where = path if features.version >= (1, 35) else f"{path}.name"
-            found.append(errors.duplicate(where, name))
+            field_errors.append(errors.duplicate(where, name))
         seen.add(name)
-    return found
+    return field_errors
 
 
 def _attribute(key: str, value: Object, path: str, features: Features) -> list[FieldError]:
-    found = qualified_name(key, path)
+    field_errors = qualified_name(key, path)
     given = [name for name in ("bool", "int", "string", "version") if value.get(name) is not None]
     for name in ("string", "version"):
         if len(value.get(name) or "") > _VALUE_LIMIT:
-            found.append(errors.too_long(f"{path}.{name}", _VALUE_LIMIT))
+            field_errors.append(errors.too_long(f"{path}.{name}", _VALUE_LIMIT))
     version = value.get("version")
     if version is not None and not _SEMVER.match(version):
         text = "must be a string compatible with semver.org spec 2.0.0"
-        found.append(errors.invalid_value(f"{path}.version", version, text))
+        field_errors.append(errors.invalid_value(f"{path}.version", version, text))
     text = "exactly one value must be specified"
     if not given and features.version < (1, 35):
-        found.append(errors.required(path, text))
+        field_errors.append(errors.required(path, text))
     elif not given:
-        found.append(errors.invalid_value(path, "", text))
+        field_errors.append(errors.invalid_value(path, "", text))
     elif len(given) > 1:
-        found.append(errors.invalid_value(path, value, text))
-    return found
+        field_errors.append(errors.invalid_value(path, value, text))
+    return field_errors

@@ -67,17 +67,17 @@ class EventStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         old_api = context.kind.group != NEW_GROUP
-        found = _always(obj, old_api=old_api)
-        return found if old_api else [*found, *_series(obj), *_strict(obj)]
+        field_errors = _always(obj, old_api=old_api)
+        return field_errors if old_api else [*field_errors, *_series(obj), *_strict(obj)]
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         old_api = context.kind.group != NEW_GROUP
-        found = _always(new, old_api=old_api)
+        field_errors = _always(new, old_api=old_api)
         if old_api:
-            return found
+            return field_errors
         if new.get("series") != old.get("series"):
-            found += _series(new)
-        return [*found, *_unchanged(new, old)]
+            field_errors += _series(new)
+        return [*field_errors, *_unchanged(new, old)]
 
     def selectable_names(self) -> tuple[str, ...]:
         involved = tuple(f"involvedObject.{key}" for key in _OBJECT_FIELDS)
@@ -87,14 +87,23 @@ class EventStrategy(Strategy):
 
     def selectable(self, obj: Object) -> dict[str, str]:
         involved = obj.get("involvedObject") or obj.get("regarding") or {}
-        found = {f"involvedObject.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS}
-        found |= {f"regarding.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS}
+        selectable_fields = {
+            f"involvedObject.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS
+        }
+        selectable_fields |= {
+            f"regarding.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS
+        }
         source = obj.get("source") or obj.get("deprecatedSource") or {}
         component = obj.get("reportingComponent") or obj.get("reportingController") or ""
-        found["source"] = str(source.get("component") or component)
-        found["reportingComponent"] = found["reportingController"] = str(component)
-        found["reason"], found["type"] = str(obj.get("reason", "")), str(obj.get("type", ""))
-        return found
+        selectable_fields["source"] = str(source.get("component") or component)
+        selectable_fields["reportingComponent"] = selectable_fields["reportingController"] = str(
+            component
+        )
+        selectable_fields["reason"], selectable_fields["type"] = (
+            str(obj.get("reason", "")),
+            str(obj.get("type", "")),
+        )
+        return selectable_fields
 
 
 _LONGEST = 128
@@ -109,20 +118,22 @@ def _always(event: Object, *, old_api: bool) -> list[FieldError]:
         fits = involved == own or (not involved and own == "default")
     else:
         fits = bool(involved) or own in ("default", "kube-system")
-    found = [] if fits else [errors.invalid_value(path, involved, "does not match event.namespace")]
+    field_errors = (
+        [] if fits else [errors.invalid_value(path, involved, "does not match event.namespace")]
+    )
     if not event.get("eventTime"):
-        return found
+        return field_errors
     controller = "reportingComponent" if old_api else "reportingController"
     named = event.get("reportingComponent") or ""
     if not named:
-        found.append(errors.required(controller))
-    found += errors.invalid_name(controller, named, names.qualified_name)
+        field_errors.append(errors.required(controller))
+    field_errors += errors.invalid_name(controller, named, names.qualified_name)
     for key in ("reportingInstance", "action", "reason"):
-        found += _text(event.get(key) or "", key)
+        field_errors += _text(event.get(key) or "", key)
     if len((event.get("message") or "").encode()) > _LONGEST_NOTE:
         text = f"can have at most {_LONGEST_NOTE} bytes"
-        found.append(errors.invalid_value("message", "", text))
-    return found
+        field_errors.append(errors.invalid_value("message", "", text))
+    return field_errors
 
 
 def _text(value: str, path: str) -> list[FieldError]:
@@ -137,24 +148,24 @@ def _series(event: Object) -> list[FieldError]:
     series = event.get("series")
     if series is None:
         return []
-    found = []
+    field_errors = []
     if (series.get("count") or 0) < 2:
-        found.append(errors.invalid_value("series.count", "", "should be at least 2"))
+        field_errors.append(errors.invalid_value("series.count", "", "should be at least 2"))
     if not series.get("lastObservedTime"):
-        found.append(errors.required("series.lastObservedTime"))
-    return found
+        field_errors.append(errors.required("series.lastObservedTime"))
+    return field_errors
 
 
 def _strict(event: Object) -> list[FieldError]:
     """Further errors of a new event of events.k8s.io."""
-    found = [] if event.get("eventTime") else [errors.required("eventTime")]
+    field_errors = [] if event.get("eventTime") else [errors.required("eventTime")]
     kind = event.get("type") or ""
     if kind not in ("Normal", "Warning"):
-        found.append(errors.invalid_value("type", "", f"has invalid value: {kind}"))
+        field_errors.append(errors.invalid_value("type", "", f"has invalid value: {kind}"))
     for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
         if event.get(key):
-            found.append(errors.invalid_value(key, "", "needs to be unset"))
-    return found
+            field_errors.append(errors.invalid_value(key, "", "needs to be unset"))
+    return field_errors
 
 
 _FIXED = (
@@ -176,7 +187,7 @@ _FIXED = (
 
 def _unchanged(new: Object, old: Object) -> list[FieldError]:
     """Through events.k8s.io, only the series of an event may change."""
-    found = []
+    field_errors = []
     for path in _FIXED:
         key = _NAMES.get(path, path)
         if (new.get(key) or None) != (old.get(key) or None):
@@ -184,5 +195,5 @@ def _unchanged(new: Object, old: Object) -> list[FieldError]:
             shown = value if value or key in _ALWAYS or key == "involvedObject" else ""
             if key == "eventTime":
                 shown = value or None
-            found.append(errors.invalid_value(path, shown, "field is immutable"))
-    return found
+            field_errors.append(errors.invalid_value(path, shown, "field is immutable"))
+    return field_errors

@@ -23,7 +23,7 @@ def go_text(value: Any, struct: Struct | str | int | None) -> str:
     if struct is None or value is None:
         return quoted(value)
     if isinstance(value, list):
-        return f"[{','.join(go_text(each, struct) for each in value)}]"
+        return f"[{','.join(go_text(item, struct) for item in value)}]"
     fields = []
     for name, below in struct.items():
         fields.append(f'"{name}":{go_text(value.get(_wire_name(name)), below)}')

@@ -31,10 +31,10 @@ def _one_of(value: Object, keys: tuple[str, ...], path: str) -> list[FieldError]
 
 def _policy(spec: Object, path: str) -> list[FieldError]:
     policy = spec.get("schedulingPolicy") or {}
-    found = _one_of(policy, ("basic", "gang"), path)
+    field_errors = _one_of(policy, ("basic", "gang"), path)
     gang = policy.get("gang")
-    if found or gang is None:
-        return found
+    if field_errors or gang is None:
+        return field_errors
     count = gang.get("minCount", 0)
     if count == 0:
         return [errors.required(f"{path}.gang.minCount")]
@@ -47,23 +47,23 @@ def _policy(spec: Object, path: str) -> list[FieldError]:
 def _claims(claims: list[Object], base: str) -> list[FieldError]:
     if len(claims) > _CLAIMS_LIMIT:
         return [errors.too_many(base, len(claims), _CLAIMS_LIMIT)]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         path, name = f"{base}[{index}]", claim.get("name", "")
         if name and name in seen:
-            found.append(errors.duplicate(path, claim))
+            field_errors.append(errors.duplicate(path, claim))
         seen.add(name)
-        found += _one_of(claim, _SOURCES, path)
+        field_errors += _one_of(claim, _SOURCES, path)
         if not name:
-            found.append(errors.required(f"{path}.name"))
+            field_errors.append(errors.required(f"{path}.name"))
         else:
-            found += errors.invalid_name(f"{path}.name", name, names.short_name)
+            field_errors += errors.invalid_name(f"{path}.name", name, names.short_name)
         for key in _SOURCES:
             value = claim.get(key)
             if value is not None:
-                found += errors.invalid_name(f"{path}.{key}", value, names.long_name)
-    return found
+                field_errors += errors.invalid_name(f"{path}.{key}", value, names.long_name)
+    return field_errors
 
 
 class PodGroupStrategy(Strategy):
@@ -107,7 +107,9 @@ class PodGroupStrategy(Strategy):
         why = ""
         if workload is None:
             why = f'PodGroup rejected: Workload "{name}" not found'
-        elif template not in [each["name"] for each in workload["spec"]["podGroupTemplates"]]:
+        elif template not in [
+            template["name"] for template in workload["spec"]["podGroupTemplates"]
+        ]:
             missing = f'PodGroupTemplate "{template}"'
             why = f'PodGroup rejected: {missing} not found in Workload "{name}"'
         if why:
@@ -148,20 +150,20 @@ def unchanged(new: Object, old: Object, fixed: tuple[str, ...]) -> list[FieldErr
 def _claim_statuses(group: Object) -> list[FieldError]:
     known = {claim["name"] for claim in group["spec"].get("resourceClaims") or []}
     text = "must match the name of an entry in `spec.resourceClaims`"
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
-    for index, each in enumerate(group["status"].get("resourceClaimStatuses") or []):
-        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name") or ""
+    for index, status in enumerate(group["status"].get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", status.get("name") or ""
         if name in seen:
-            found.append(errors.duplicate(path, each))
+            field_errors.append(errors.duplicate(path, status))
         seen.add(name)
         if name not in known:
-            found.append(errors.invalid_value(f"{path}.name", name, text))
-        claim = each.get("resourceClaimName")
+            field_errors.append(errors.invalid_value(f"{path}.name", name, text))
+        claim = status.get("resourceClaimName")
         if claim is not None:
             where = f"{path}.resourceClaimName"
-            found += errors.invalid_name(where, claim, names.long_name)
-    return found
+            field_errors += errors.invalid_name(where, claim, names.long_name)
+    return field_errors
 
 
 class SchedulingWorkloadStrategy(Strategy):
@@ -180,34 +182,34 @@ class SchedulingWorkloadStrategy(Strategy):
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         templates = obj["spec"].get("podGroupTemplates") or []
         path = "spec.podGroupTemplates"
-        found = _controller(obj["spec"].get("controllerRef"))
-        found += [] if templates else [errors.required(path)]
+        field_errors = _controller(obj["spec"].get("controllerRef"))
+        field_errors += [] if templates else [errors.required(path)]
         seen: set[str] = set()
         for index, template in enumerate(templates):
             below, name = f"{path}[{index}]", template.get("name", "")
             if name in seen:
-                found.append(errors.duplicate(below, _in_order(template)))
+                field_errors.append(errors.duplicate(below, _in_order(template)))
             seen.add(name)
             if name:
-                found += errors.invalid_name(f"{below}.name", name, names.short_name)
+                field_errors += errors.invalid_name(f"{below}.name", name, names.short_name)
             else:
-                found.append(errors.required(f"{below}.name"))
-            found += _policy(template, f"{below}.schedulingPolicy")
-            found += _claims(template.get("resourceClaims") or [], f"{below}.resourceClaims")
-        return found
+                field_errors.append(errors.required(f"{below}.name"))
+            field_errors += _policy(template, f"{below}.schedulingPolicy")
+            field_errors += _claims(template.get("resourceClaims") or [], f"{below}.resourceClaims")
+        return field_errors
 
 
 def _controller(reference: Object | None) -> list[FieldError]:
     if reference is None:
         return []
     path, group = "spec.controllerRef", reference.get("apiGroup") or ""
-    found = errors.invalid_name(f"{path}.apiGroup", group, names.long_name) if group else []
+    field_errors = errors.invalid_name(f"{path}.apiGroup", group, names.long_name) if group else []
     for key in ("kind", "name"):
         if not reference.get(key):
-            found.append(errors.required(f"{path}.{key}"))
+            field_errors.append(errors.required(f"{path}.{key}"))
         else:
-            found += errors.invalid_name(f"{path}.{key}", reference[key], names.path_segment)
-    return found
+            field_errors += errors.invalid_name(f"{path}.{key}", reference[key], names.path_segment)
+    return field_errors
 
 
 def _in_order(template: Object) -> Object:

@@ -28,13 +28,13 @@ _WILDCARD_TEXT = (
 
 def ingress_rules(obj: Object) -> list[FieldError]:
     """The errors of a new Ingress."""
-    found = spec_rules(obj)
+    field_errors = spec_rules(obj)
     given = (obj["metadata"].get("annotations") or {}).get(_CLASS)
     wanted = obj["spec"].get("ingressClassName")
     if given is not None and wanted is not None and given != wanted:
         text = "must match `ingressClassName` when both are specified"
-        found.append(errors.invalid_value(f"annotations.{_CLASS}", given, text))
-    return found
+        field_errors.append(errors.invalid_value(f"annotations.{_CLASS}", given, text))
+    return field_errors
 
 
 def ingress_changes(new: Object, old: Object) -> list[FieldError]:
@@ -44,64 +44,64 @@ def ingress_changes(new: Object, old: Object) -> list[FieldError]:
 def spec_rules(obj: Object) -> list[FieldError]:
     spec = obj["spec"]
     backend, rules = spec.get("defaultBackend"), spec.get("rules") or []
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if not rules and backend is None:
         text = "either `defaultBackend` or `rules` must be specified"
-        found.append(errors.invalid_value("spec", None, text))
+        field_errors.append(errors.invalid_value("spec", None, text))
     if backend is not None:
-        found += _backend(backend, "spec.defaultBackend")
+        field_errors += _backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules):
-        found += _rule(rule, f"spec.rules[{index}]")
+        field_errors += _rule(rule, f"spec.rules[{index}]")
     for index, tls in enumerate(spec.get("tls") or []):
-        found += _tls(tls, f"spec.tls[{index}]")
+        field_errors += _tls(tls, f"spec.tls[{index}]")
     if spec.get("ingressClassName") is not None:
         path = "spec.ingressClassName"
-        found += errors.invalid_name(path, spec["ingressClassName"], names.subdomain)
-    return found
+        field_errors += errors.invalid_name(path, spec["ingressClassName"], names.subdomain)
+    return field_errors
 
 
 def _host(host: str, path: str) -> list[FieldError]:
     if "*" not in host:
         return errors.invalid_name(path, host, names.subdomain)
-    found = []
+    field_errors = []
     if len(host) > 253:
-        found.append(errors.invalid_value(path, host, "must be no more than 253 characters"))
+        field_errors.append(errors.invalid_value(path, host, "must be no more than 253 characters"))
     if not re.fullmatch(_WILDCARD, host):
-        found.append(errors.invalid_value(path, host, _WILDCARD_TEXT))
-    return found
+        field_errors.append(errors.invalid_value(path, host, _WILDCARD_TEXT))
+    return field_errors
 
 
 def _rule(rule: Object, path: str) -> list[FieldError]:
     host, http = rule.get("host") or "", rule.get("http")
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if host and address_of(host) is not None:
-        found.append(errors.invalid_value(f"{path}.host", host, _NO_ADDRESS))
+        field_errors.append(errors.invalid_value(f"{path}.host", host, _NO_ADDRESS))
     if host:
-        found += _host(host, f"{path}.host")
+        field_errors += _host(host, f"{path}.host")
     if http is None:
-        return found
+        return field_errors
     paths = http.get("paths") or []
     if not paths:
-        found.append(errors.required(f"{path}.http.paths"))
-    for index, each in enumerate(paths):
-        found += _path(each, f"{path}.http.paths[{index}]")
-    return found
+        field_errors.append(errors.required(f"{path}.http.paths"))
+    for index, http_path in enumerate(paths):
+        field_errors += _path(http_path, f"{path}.http.paths[{index}]")
+    return field_errors
 
 
 def _path(path: Object, place: str) -> list[FieldError]:
     kind, value, where = path.get("pathType"), path.get("path") or "", f"{place}.path"
     if kind is None:
         return [errors.required(f"{place}.pathType", "pathType must be specified")]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if kind not in _PATH_TYPES:
-        found.append(errors.not_supported(f"{place}.pathType", kind, _PATH_TYPES))
+        field_errors.append(errors.not_supported(f"{place}.pathType", kind, _PATH_TYPES))
     elif not value.startswith("/") and (value or kind != "ImplementationSpecific"):
-        found.append(errors.invalid_value(where, value, "must be an absolute path"))
+        field_errors.append(errors.invalid_value(where, value, "must be an absolute path"))
     if kind in ("Exact", "Prefix"):
-        texts = [f"must not contain '{each}'" for each in _SEQUENCES if each in value]
-        texts += [f"cannot end with '{each}'" for each in _SUFFIXES if value.endswith(each)]
-        found += [errors.invalid_value(where, value, text) for text in texts]
-    return [*found, *_backend(path.get("backend") or {}, f"{place}.backend")]
+        texts = [f"must not contain '{sequence}'" for sequence in _SEQUENCES if sequence in value]
+        texts += [f"cannot end with '{suffix}'" for suffix in _SUFFIXES if value.endswith(suffix)]
+        field_errors += [errors.invalid_value(where, value, text) for text in texts]
+    return [*field_errors, *_backend(path.get("backend") or {}, f"{place}.backend")]
 
 
 def _backend(backend: Object, path: str) -> list[FieldError]:
@@ -114,38 +114,42 @@ def _backend(backend: Object, path: str) -> list[FieldError]:
     if service is None:
         return [errors.invalid_value(path, "", "resource or service backend is required")]
     name, where = service.get("name") or "", f"{path}.service.name"
-    found = errors.invalid_name(where, name, names.label) if name else [errors.required(where)]
+    field_errors = (
+        errors.invalid_name(where, name, names.label) if name else [errors.required(where)]
+    )
     port = service.get("port") or {}
     if port.get("name") and port.get("number"):
         text = "cannot set both port name & port number"
-        return [*found, errors.invalid_value(path, "", text)]
+        return [*field_errors, errors.invalid_value(path, "", text)]
     if port.get("name"):
         where = f"{path}.service.port.name"
-        return [*found, *errors.invalid_name(where, port["name"], port_name)]
+        return [*field_errors, *errors.invalid_name(where, port["name"], port_name)]
     if port.get("number"):
-        return [*found, *port_number(port["number"], f"{path}.service.port.number")]
-    return [*found, errors.required(path, "port name or number is required")]
+        return [*field_errors, *port_number(port["number"], f"{path}.service.port.number")]
+    return [*field_errors, errors.required(path, "port name or number is required")]
 
 
 def _tls(tls: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, host in enumerate(tls.get("hosts") or []):
-        found += _host(host, f"{path}.hosts[{index}]")
+        field_errors += _host(host, f"{path}.hosts[{index}]")
     if tls.get("secretName"):
-        found += errors.invalid_name(f"{path}.secretName", tls["secretName"], names.subdomain)
-    return found
+        field_errors += errors.invalid_name(
+            f"{path}.secretName", tls["secretName"], names.subdomain
+        )
+    return field_errors
 
 
 def ingress_status_rules(obj: Object) -> list[FieldError]:
     """The errors of the addresses in a status."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     balancer = obj["status"].get("loadBalancer") or {}
     for index, ingress in enumerate(balancer.get("ingress") or []):
         path, host = f"status.loadBalancer.ingress[{index}]", ingress.get("hostname") or ""
         if ingress.get("ip"):
-            found += ip_errors(ingress["ip"], f"{path}.ip")
+            field_errors += ip_errors(ingress["ip"], f"{path}.ip")
         if host:
-            found += errors.invalid_name(f"{path}.hostname", host, names.subdomain)
+            field_errors += errors.invalid_name(f"{path}.hostname", host, names.subdomain)
         if host and address_of(host) is not None:
-            found.append(errors.invalid_value(f"{path}.hostname", host, _NO_ADDRESS))
-    return found
+            field_errors.append(errors.invalid_value(f"{path}.hostname", host, _NO_ADDRESS))
+    return field_errors

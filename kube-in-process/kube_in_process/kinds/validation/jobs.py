@@ -62,10 +62,10 @@ class JobStrategy(TemplateStrategy):
 
     def is_complete(self, body: Object) -> bool:
         """Whether the template has labels, even none: Go then keeps one map in both places."""
-        found: Any = body
+        value: Any = body
         for key in ("spec", "template", "metadata", "labels"):
-            found = found.get(key) if isinstance(found, dict) else None
-        return found is not None
+            value = value.get(key) if isinstance(value, dict) else None
+        return value is not None
 
     def read_back(self, obj: Object) -> bool:
         """Show a Job without labels with those of its template."""
@@ -77,23 +77,27 @@ class JobStrategy(TemplateStrategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = job_errors(spec, "spec")
+        field_errors = job_errors(spec, "spec")
         selector = spec.get("selector")
         if selector is None:
-            found.append(errors.required("spec.selector"))
+            field_errors.append(errors.required("spec.selector"))
         else:
-            found += label_selector(selector, "spec.selector")
-        found += mismatch(selector, spec["template"])
-        return [*_hostname(obj), *found]
+            field_errors += label_selector(selector, "spec.selector")
+        field_errors += mismatch(selector, spec["template"])
+        return [*_hostname(obj), *field_errors]
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
             before = old.get("status") or {}
             return [*_status(new["status"], before), *_started(new, before, context.features)]
-        found = _generated(new)
+        field_errors = _generated(new)
         if new["spec"] == old["spec"]:
-            return found
-        return [*found, *self.validate(new, context), *_immutable(new, old, context.features)]
+            return field_errors
+        return [
+            *field_errors,
+            *self.validate(new, context),
+            *_immutable(new, old, context.features),
+        ]
 
     def default_propagation(self) -> str:
         return "Orphan"
@@ -120,13 +124,13 @@ def _hostname(job: Object) -> list[FieldError]:
 
 def _status(new: Object, old: Object) -> list[FieldError]:
     """No more pods can be ready than active. This is checked when one of both changes."""
-    found = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
+    field_errors = not_negative(new, ("active", "succeeded", "failed", "ready"), "status")
     ready, active = new.get("ready") or 0, new.get("active") or 0
     same = (ready, active) == (old.get("ready") or 0, old.get("active") or 0)
     if new.get("ready") is not None and ready > active and not same:
         text = "cannot set more ready pods than active"
-        found.append(errors.invalid_value("status.ready", ready, text))
-    return found
+        field_errors.append(errors.invalid_value("status.ready", ready, text))
+    return field_errors
 
 
 def _started(job: Object, before: Object, features: Features) -> list[FieldError]:
@@ -150,17 +154,17 @@ def _generated(job: Object) -> list[FieldError]:
     if spec.get("manualSelector") or selector is None:
         return []
     labels = spec["template"]["metadata"].get("labels") or {}
-    found = []
+    field_errors = []
     for key, value in _labels_of(job).items():
         where, text = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if key not in labels:
-            found.append(errors.required(where, text))
+            field_errors.append(errors.required(where, text))
         elif labels[key] != value:
-            found.append(errors.invalid_value(where, labels, text))
+            field_errors.append(errors.invalid_value(where, labels, text))
     if (selector.get("matchLabels") or {}).get(_UID) != uid:
         text = "`selector` not auto-generated"
-        found.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
-    return found
+        field_errors.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
+    return field_errors
 
 
 def _labels_of(job: Object) -> dict[str, str]:
@@ -183,24 +187,24 @@ def _generate_selector(job: Object) -> None:
 
 
 def _immutable(new: Object, old: Object, features: Features) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     after, before = new["spec"], old["spec"]
-    found += _completions(after, before)
+    field_errors += _completions(after, before)
     if after.get("selector") != before.get("selector"):
         shown = shown_selector(after.get("selector"))
-        found.append(errors.invalid_text("spec.selector", shown, "field is immutable"))
+        field_errors.append(errors.invalid_text("spec.selector", shown, "field is immutable"))
     status = old.get("status") or {}
     begun = status.get("startTime") or status.get("active")
     mutable = _SUSPENDED_MUTABLE if before.get("suspend") and not begun else ()
     if _fixed(after["template"], mutable) != _fixed(before["template"], mutable):
         path = "spec.template.spec" if mutable and features.version >= (1, 36) else "spec.template"
-        found.append(errors.invalid_value(path, after["template"], "field is immutable"))
+        field_errors.append(errors.invalid_value(path, after["template"], "field is immutable"))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
         if after.get(key) != before.get(key):
             struct = STRUCTS["pod_failure_policy"] if key == "podFailurePolicy" else None
             shown = go_text(after.get(key), struct)
-            found.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
-    return found
+            field_errors.append(errors.invalid_text(f"spec.{key}", shown, "field is immutable"))
+    return field_errors
 
 
 def _completions(after: Object, before: Object) -> list[FieldError]:
@@ -248,20 +252,20 @@ class CronJobStrategy(TemplateStrategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        field_errors = job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
         name = obj["metadata"].get("name") or ""
         if len(name) > _CRON_LIMIT:
             text = f"must be no more than {_CRON_LIMIT} characters"
-            found.append(errors.invalid_value("metadata.name", name, text))
-        found += not_negative(spec, ("startingDeadlineSeconds",), "spec")
-        found += _schedule(spec.get("schedule") or "")
-        found += _time_zone(spec.get("timeZone"))
+            field_errors.append(errors.invalid_value("metadata.name", name, text))
+        field_errors += not_negative(spec, ("startingDeadlineSeconds",), "spec")
+        field_errors += _schedule(spec.get("schedule") or "")
+        field_errors += _time_zone(spec.get("timeZone"))
         policy = spec.get("concurrencyPolicy") or ""
         if policy not in _CONCURRENCY:
             where = "spec.concurrencyPolicy"
-            found.append(errors.not_supported(where, policy, _CONCURRENCY))
+            field_errors.append(errors.not_supported(where, policy, _CONCURRENCY))
         numbers = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-        return [*found, *not_negative(spec, numbers, "spec")]
+        return [*field_errors, *not_negative(spec, numbers, "spec")]
 
 
 def _schedule(schedule: str) -> list[FieldError]:

@@ -15,28 +15,28 @@ _NONE = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
 def label_selector(selector: Object, path: str) -> list[FieldError]:
-    found = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
-    for index, each in enumerate(selector.get("matchExpressions") or []):
-        found += expression_errors(each, f"{path}.matchExpressions[{index}]")
-    return found
+    field_errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, expression in enumerate(selector.get("matchExpressions") or []):
+        field_errors += expression_errors(expression, f"{path}.matchExpressions[{index}]")
+    return field_errors
 
 
-def expression_errors(each: Object, path: str, *, numeric: bool = False) -> list[FieldError]:
+def expression_errors(expression: Object, path: str, *, numeric: bool = False) -> list[FieldError]:
     """The errors of an expression; ``numeric`` allows the operators Gt and Lt, too."""
-    operator, values = each.get("operator", ""), each.get("values") or []
-    key, found = each.get("key", ""), list[FieldError]()
+    operator, values = expression.get("operator", ""), expression.get("values") or []
+    key, field_errors = expression.get("key", ""), list[FieldError]()
     if operator in ("In", "NotIn"):
-        found += [] if values else [errors.required(f"{path}.values", _SEVERAL)]
+        field_errors += [] if values else [errors.required(f"{path}.values", _SEVERAL)]
     elif operator in ("Exists", "DoesNotExist"):
-        found += [errors.forbidden_field(f"{path}.values", _NONE)] if values else []
+        field_errors += [errors.forbidden_field(f"{path}.values", _NONE)] if values else []
     elif numeric and operator in ("Gt", "Lt"):
-        found += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE)]
+        field_errors += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE)]
     else:
         text = "not a valid selector operator"
-        found.append(errors.invalid_value(f"{path}.operator", operator, text))
-    found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+        field_errors.append(errors.invalid_value(f"{path}.operator", operator, text))
+    field_errors += errors.invalid_name(f"{path}.key", key, names.qualified_name)
     return [
-        *found,
+        *field_errors,
         *(
             errors.invalid_value(f"{path}.values[{index}]", value, text)
             for index, value in enumerate(values)

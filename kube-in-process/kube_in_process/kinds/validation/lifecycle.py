@@ -33,10 +33,10 @@ class EvictionStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = [] if spec["target"].get("pod") else [errors.required("spec.target.pod")]
+        field_errors = [] if spec["target"].get("pod") else [errors.required("spec.target.pod")]
         if context.kind.kind == "EvictionRequest" and spec["intent"] not in _INTENTS:
-            found.append(errors.not_supported("spec.intent", spec["intent"], _INTENTS))
-        return found
+            field_errors.append(errors.not_supported("spec.intent", spec["intent"], _INTENTS))
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":

@@ -8,32 +8,18 @@ from typing import Any
 from kube_in_process.errors import (
     FieldError,
     duplicate,
-    invalid_text,
     invalid_value,
     not_supported,
     required,
 )
-from kube_in_process.kinds.emulation import refusal
+from kube_in_process.kinds.validation.expressions import Scope, expression_errors
 from kube_in_process.kinds.validation.label_selectors import label_selector
 from kube_in_process.objects import Object
-from kube_in_process.text.cel import compiled, served_functions
-from kube_in_process.text.cel_check import undeclared
-from kube_in_process.text.cel_source import readable, unserved
 
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 FAILURE_POLICIES = ("Fail", "Ignore")
 _MATCH_POLICIES = ("Equivalent", "Exact")
-OBJECTS = ("object", "oldObject", "request", "namespaceObject", "authorizer")
-"""The names in every expression of a policy or a match condition."""
-
-_REQUEST_FUNCTIONS = frozenset(
-    (
-        *("group", "resource", "subresource", "namespace", "name", "path", "serviceAccount"),
-        *("check", "allowed", "reason", "errored", "orValue", "hasValue", "value"),
-    )
-)
-"""The functions of ``authorizer`` and of optional values."""
 
 
 def default_match(match: Object, rules: Sequence[str]) -> None:
@@ -66,9 +52,9 @@ def choice(holder: Object, key: str, supported: Sequence[str], path: str) -> Ite
 
 def rule_errors(rule: Object, path: str) -> Iterator[FieldError]:
     yield from _listed(rule, "operations", path, "operations")
-    for index, each in enumerate(rule.get("operations") or ()):
-        if each not in OPERATIONS:
-            yield not_supported(f"{path}.operations[{index}]", each, OPERATIONS)
+    for index, operation in enumerate(rule.get("operations") or ()):
+        if operation not in OPERATIONS:
+            yield not_supported(f"{path}.operations[{index}]", operation, OPERATIONS)
     yield from _listed(rule, "apiGroups", path, "API groups")
     yield from _listed(rule, "apiVersions", path, "API versions")
     yield from _resources(rule.get("resources") or [], f"{path}.resources")
@@ -87,64 +73,32 @@ def _listed(rule: Object, key: str, path: str, what: str) -> Iterator[FieldError
 def _resources(resources: list[Any], path: str) -> Iterator[FieldError]:
     if not resources:
         yield required(path)
-    for index, each in enumerate(resources):
-        plural, _, subresource = each.partition("/")
-        if not each:
+    for index, resource in enumerate(resources):
+        plural, _, subresource = resource.partition("/")
+        if not resource:
             yield required(f"{path}[{index}]")
         elif subresource and f"{plural}/*" in resources[:index]:
-            text = f"if '{plural}/*' is present, must not specify {each}"
-            yield invalid_value(f"{path}[{index}]", each, text)
+            text = f"if '{plural}/*' is present, must not specify {resource}"
+            yield invalid_value(f"{path}[{index}]", resource, text)
         elif subresource and f"*/{subresource}" in resources[:index]:
-            text = f"if '*/{subresource}' is present, must not specify {each}"
-            yield invalid_value(f"{path}[{index}]", each, text)
+            text = f"if '*/{subresource}' is present, must not specify {resource}"
+            yield invalid_value(f"{path}[{index}]", resource, text)
     if "*/*" in resources and len(resources) > 1:
         text = "if '*/*' is present, must not specify other resources"
         yield invalid_value(path, resources, text)
-    elif "*" in resources and sum("/" not in each for each in resources) > 1:
+    elif "*" in resources and sum("/" not in resource for resource in resources) > 1:
         text = "if '*' is present, must not specify other resources without subresources"
         yield invalid_value(path, resources, text)
 
 
-def condition_errors(
-    conditions: Sequence[Object], path: str, names: Sequence[str]
-) -> Iterator[FieldError]:
-    """The errors of match conditions, whose expressions may use ``names``."""
+def condition_errors(conditions: Sequence[Object], path: str, scope: Scope) -> Iterator[FieldError]:
+    """The errors of match conditions."""
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         where, name = f"{path}[{index}]", condition.get("name") or ""
-        yield from expression_errors(condition, f"{where}.expression", names)
+        yield from expression_errors(condition, f"{where}.expression", scope)
         if not name:
             yield required(f"{where}.name")
         elif name in seen:
             yield duplicate(f"{where}.name", name)
         seen.add(name)
-
-
-def expression_errors(
-    holder: Object, path: str, names: Sequence[str], wanted: str = "bool"
-) -> Iterator[FieldError]:
-    """The errors of an expression; its key is the last part of the path. Types are not checked, but
-    for a number where another type is wanted.
-
-    Raises:
-        StatusError: 403, a function that is not served.
-    """
-    source = (holder.get(path.rpartition(".")[2]) or "").strip()
-    shown = f'"{source}"'
-    if not source:
-        yield required(path, "" if "matchConditions" in path else "expression is not specified")
-        return
-    if source.isdigit() and wanted:
-        yield invalid_text(path, shown, f"must evaluate to {wanted} but got int")
-        return
-    try:
-        compiled(readable(source))
-    except ValueError as error:
-        yield invalid_text(path, shown, f"compilation failed: {error}")
-        return
-    unknown = unserved(source, served_functions() | _REQUEST_FUNCTIONS)
-    if unknown:
-        raise refusal(f"the CEL function {unknown}", path)
-    problem = undeclared(source, frozenset(names)) if readable(source) == source else None
-    if problem:
-        yield invalid_text(path, shown, problem)

@@ -19,11 +19,11 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def _finalizer(name: str, path: str) -> list[FieldError]:
-    found = errors.invalid_name(path, name, names.qualified_name)
+    field_errors = errors.invalid_name(path, name, names.qualified_name)
     if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
         text = "name is neither a standard finalizer name nor is it fully qualified"
-        found.append(errors.invalid_value(path, name, text))
-    return found
+        field_errors.append(errors.invalid_value(path, name, text))
+    return field_errors
 
 
 class NamespaceStrategy(Strategy):
@@ -50,10 +50,10 @@ class NamespaceStrategy(Strategy):
         self.default(obj, context.features)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         for name in obj["spec"].get("finalizers") or []:
-            found += _finalizer(name, "spec.finalizers")
-        return found
+            field_errors += _finalizer(name, "spec.finalizers")
+        return field_errors
 
     def prepare_update(self, new: Object, old: Object, context: WriteContext) -> None:
         labels = new["metadata"].get("labels") or {}
@@ -72,10 +72,10 @@ class NamespaceStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "finalize":
-            found: list[FieldError] = []
+            field_errors: list[FieldError] = []
             for index, name in enumerate(new["spec"].get("finalizers") or []):
-                found += _finalizer(name, f"spec.finalizers[{index}]")
-            return found
+                field_errors += _finalizer(name, f"spec.finalizers[{index}]")
+            return field_errors
         phase = new["status"].get("phase", "")
         if context.subresource != "status":
             return []

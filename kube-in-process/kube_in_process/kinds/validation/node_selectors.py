@@ -17,33 +17,38 @@ def node_selector(selector: Object, path: str) -> list[FieldError]:
     base = f"{path}.nodeSelectorTerms"
     if not terms:
         return [errors.required(base, "must have at least one node selector term")]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, term in enumerate(terms):
-        found += node_selector_term(term, f"{base}[{index}]")
-    return found
+        field_errors += node_selector_term(term, f"{base}[{index}]")
+    return field_errors
 
 
 def node_selector_term(term: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for index, each in enumerate(term.get("matchExpressions") or []):
-        found += expression_errors(each, f"{path}.matchExpressions[{index}]", numeric=True)
-    for index, each in enumerate(term.get("matchFields") or []):
-        found += _field(each, f"{path}.matchFields[{index}]")
-    return found
+    field_errors: list[FieldError] = []
+    for index, expression in enumerate(term.get("matchExpressions") or []):
+        field_errors += expression_errors(
+            expression, f"{path}.matchExpressions[{index}]", numeric=True
+        )
+    for index, field in enumerate(term.get("matchFields") or []):
+        field_errors += _field(field, f"{path}.matchFields[{index}]")
+    return field_errors
 
 
-def _field(each: Object, path: str) -> list[FieldError]:
-    operator, values = each.get("operator", ""), each.get("values") or []
-    key = each.get("key", "")
-    found: list[FieldError] = []
+def _field(field: Object, path: str) -> list[FieldError]:
+    operator, values = field.get("operator", ""), field.get("values") or []
+    key = field.get("key", "")
+    field_errors: list[FieldError] = []
     if operator in ("In", "NotIn"):
-        found += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE_FIELD)]
+        field_errors += [] if len(values) == 1 else [errors.required(f"{path}.values", _ONE_FIELD)]
     else:
-        found.append(errors.invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
+        field_errors.append(errors.invalid_value(f"{path}.operator", operator, _BAD_OPERATOR))
     if key != "metadata.name":
-        return [*found, errors.invalid_value(f"{path}.key", key, "not a valid field selector key")]
+        return [
+            *field_errors,
+            errors.invalid_value(f"{path}.key", key, "not a valid field selector key"),
+        ]
     return [
-        *found,
+        *field_errors,
         *(
             errors.invalid_value(f"{path}.values[{index}]", value, text)
             for index, value in enumerate(values)

@@ -81,70 +81,70 @@ class VolumeStrategy(Strategy):
 def volume_rules(obj: Object) -> list[FieldError]:
     """The errors of a PersistentVolume."""
     spec, path = obj["spec"], "spec"
-    found = [*_modes(spec, path), *_capacity(spec.get("capacity") or {}, f"{path}.capacity")]
+    field_errors = [*_modes(spec, path), *_capacity(spec.get("capacity") or {}, f"{path}.capacity")]
     reclaim, where = (
         spec.get("persistentVolumeReclaimPolicy"),
         f"{path}.persistentVolumeReclaimPolicy",
     )
     if reclaim and reclaim not in _RECLAIM:
-        found.append(errors.not_supported(where, reclaim, _RECLAIM))
-    found += _affinity(spec.get("nodeAffinity"), f"{path}.nodeAffinity")
-    found += _sources(spec, path)
+        field_errors.append(errors.not_supported(where, reclaim, _RECLAIM))
+    field_errors += _affinity(spec.get("nodeAffinity"), f"{path}.nodeAffinity")
+    field_errors += _sources(spec, path)
     root = ((spec.get("hostPath") or {}).get("path") or "x").rstrip("/") == ""
     if root and reclaim == "Recycle":
         text = "may not be 'recycle' for a hostPath mount of '/'"
-        found.append(errors.forbidden_field(where, text))
+        field_errors.append(errors.forbidden_field(where, text))
     if spec.get("storageClassName"):
         where = f"{path}.storageClassName"
-        found += errors.invalid_name(where, spec["storageClassName"], names.subdomain)
+        field_errors += errors.invalid_name(where, spec["storageClassName"], names.subdomain)
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
-        found.append(errors.not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
-    return [*found, *_attributes_class(spec, path)]
+        field_errors.append(errors.not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    return [*field_errors, *_attributes_class(spec, path)]
 
 
 def volume_changes(new: Object, old: Object) -> list[FieldError]:
     """The source and the mode of a volume may not change, and a class of attributes may not go."""
     before, after = old["spec"], new["spec"]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if _source_of(after, before) != _source_of(before, before):
         text = "spec.persistentvolumesource is immutable after creation"
-        found.append(errors.forbidden_field("spec.persistentvolumesource", text))
+        field_errors.append(errors.forbidden_field("spec.persistentvolumesource", text))
     if after.get("volumeMode") != before.get("volumeMode"):
         value = after.get("volumeMode")
-        found.append(errors.invalid_value("volumeMode", value, "field is immutable"))
+        field_errors.append(errors.invalid_value("volumeMode", value, "field is immutable"))
     if before.get("nodeAffinity") is not None and after.get("nodeAffinity") is None:
         text = "field is immutable, except for updating from beta label to GA"
-        found.append(errors.invalid_value("nodeAffinity", None, text))
+        field_errors.append(errors.invalid_value("nodeAffinity", None, text))
     key = "volumeAttributesClassName"
     if before.get(key) is not None and after.get(key) is None:
         text = "update from non-nil value to nil is forbidden"
-        found.append(errors.forbidden_field(f"spec.{key}", text))
-    return found
+        field_errors.append(errors.forbidden_field(f"spec.{key}", text))
+    return field_errors
 
 
 def _source_of(spec: Object, before: Object) -> Object:
     """The sources of a spec, without a secret for expansion that was not there before."""
-    found = {key: spec[key] for key in _SOURCES if spec.get(key) is not None}
-    if "csi" in found and not (before.get("csi") or {}).get("controllerExpandSecretRef"):
-        found["csi"] = {**found["csi"], "controllerExpandSecretRef": None}
-    return found
+    sources = {key: spec[key] for key in _SOURCES if spec.get(key) is not None}
+    if "csi" in sources and not (before.get("csi") or {}).get("controllerExpandSecretRef"):
+        sources["csi"] = {**sources["csi"], "controllerExpandSecretRef": None}
+    return sources
 
 
 def inline_volume_errors(spec: Object, path: str) -> list[FieldError]:
     """The errors of a volume that only a VolumeAttachment describes."""
-    found = [
+    field_errors = [
         errors.forbidden_field(f"{path}.{key}", f"may not be specified {_INLINE}")
         for key in ("claimRef", "capacity")
         if spec.get(key)
     ]
     if spec.get("csi") is None:
-        found.append(errors.required(f"{path}.csi", f"has to be specified {_INLINE}"))
-    found += [*_modes(spec, path), *_sources(spec, path)]
+        field_errors.append(errors.required(f"{path}.csi", f"has to be specified {_INLINE}"))
+    field_errors += [*_modes(spec, path), *_sources(spec, path)]
     if spec.get("storageClassName"):
         text = f"may not be specified {_INLINE}"
-        found.append(errors.forbidden_field(f"{path}.storageClassName", text))
-    return found
+        field_errors.append(errors.forbidden_field(f"{path}.storageClassName", text))
+    return field_errors
 
 
 def _modes(spec: Object, path: str) -> list[FieldError]:
@@ -153,16 +153,16 @@ def _modes(spec: Object, path: str) -> list[FieldError]:
 
 
 def _capacity(capacity: Object, path: str) -> list[FieldError]:
-    found = [] if capacity else [errors.required(path)]
+    field_errors = [] if capacity else [errors.required(path)]
     if set(capacity) != {"storage"}:
-        found.append(errors.not_supported(path, capacity or None, ("storage",)))
+        field_errors.append(errors.not_supported(path, capacity or None, ("storage",)))
     for name, amount in capacity.items():
         whole = int(number(amount))
         if whole < 0:
             text = "must be a valid resource quantity"
-            found.append(errors.invalid_value(f"{path}[{name}]", whole, text))
-        found += not_positive(amount, f"{path}[{name}]")
-    return found
+            field_errors.append(errors.invalid_value(f"{path}[{name}]", whole, text))
+        field_errors += not_positive(amount, f"{path}[{name}]")
+    return field_errors
 
 
 def not_positive(amount: Any, path: str) -> list[FieldError]:
@@ -194,8 +194,8 @@ def _sources(spec: Object, path: str) -> list[FieldError]:
         return [errors.required(path, "must specify a volume type")]
     first, *others = given
     text = "may not specify more than 1 volume type"
-    found = _source(first, spec, path)
-    return [*found, *(errors.forbidden_field(f"{path}.{key}", text) for key in others)]
+    field_errors = _source(first, spec, path)
+    return [*field_errors, *(errors.forbidden_field(f"{path}.{key}", text) for key in others)]
 
 
 def _source(kind: str, spec: Object, path: str) -> list[FieldError]:
@@ -203,11 +203,11 @@ def _source(kind: str, spec: Object, path: str) -> list[FieldError]:
     if kind == "hostPath":
         return host_path_errors(source, place)
     if kind == "local":
-        found = no_way_back(source.get("path") or "", f"{place}.path")
+        field_errors = no_way_back(source.get("path") or "", f"{place}.path")
         if spec.get("nodeAffinity") is None:
             text = "Local volume requires node affinity"
-            found.append(errors.required(f"{path}.nodeAffinity", text))
-        return found
+            field_errors.append(errors.required(f"{path}.nodeAffinity", text))
+        return field_errors
     if kind == "nfs":
         return _nfs(source, place)
     return _csi(source, place) if kind == "csi" else []
@@ -215,30 +215,35 @@ def _source(kind: str, spec: Object, path: str) -> list[FieldError]:
 
 def _nfs(source: Object, path: str) -> list[FieldError]:
     missing = [key for key in ("server", "path") if not source.get(key)]
-    found = [errors.required(f"{path}.{key}") for key in missing]
+    field_errors = [errors.required(f"{path}.{key}") for key in missing]
     folder = source.get("path") or ""
     if not folder.startswith("/"):
-        found.append(errors.invalid_value(f"{path}.path", folder, "must be an absolute path"))
-    return found
+        field_errors.append(
+            errors.invalid_value(f"{path}.path", folder, "must be an absolute path")
+        )
+    return field_errors
 
 
 def _csi(source: Object, path: str) -> list[FieldError]:
-    found = csi_driver_name(source.get("driver") or "", f"{path}.driver")
+    field_errors = csi_driver_name(source.get("driver") or "", f"{path}.driver")
     if not source.get("volumeHandle"):
-        found.append(errors.required(f"{path}.volumeHandle"))
+        field_errors.append(errors.required(f"{path}.volumeHandle"))
     for key in _SECRETS:
         secret = source.get(key)
         for part in ("name", "namespace"):
             if secret is not None and not secret.get(part):
-                found.append(errors.required(f"{path}.{key}.{part}"))
-    return found
+                field_errors.append(errors.required(f"{path}.{key}.{part}"))
+    return field_errors
 
 
 def csi_driver_name(name: str, path: str) -> list[FieldError]:
     if not name:
         return [errors.required(path)]
-    found = [errors.too_long(path, _LONGEST_DRIVER)] if len(name) > _LONGEST_DRIVER else []
-    return [*found, *(errors.invalid_value(path, name, t) for t in names.subdomain(name.lower()))]
+    field_errors = [errors.too_long(path, _LONGEST_DRIVER)] if len(name) > _LONGEST_DRIVER else []
+    return [
+        *field_errors,
+        *(errors.invalid_value(path, name, t) for t in names.subdomain(name.lower())),
+    ]
 
 
 def _attributes_class(spec: Object, path: str) -> list[FieldError]:
@@ -246,10 +251,10 @@ def _attributes_class(spec: Object, path: str) -> list[FieldError]:
     if name is None:
         return []
     if name == "":
-        found = [errors.required(where, "an empty string is disallowed")]
+        field_errors = [errors.required(where, "an empty string is disallowed")]
     else:
-        found = errors.invalid_name(where, name, names.subdomain)
+        field_errors = errors.invalid_name(where, name, names.subdomain)
     if spec.get("csi") is None:
         text = "has to be specified when using volumeAttributesClassName"
-        found.append(errors.required(f"{path}.csi", text))
-    return found
+        field_errors.append(errors.required(f"{path}.csi", text))
+    return field_errors

@@ -19,37 +19,37 @@ _POSITIVE = "must be greater than zero"
 
 def affinity(wanted: Object | None, path: str) -> list[FieldError]:
     """The errors of spec.affinity."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if wanted is None:
-        return found
+        return field_errors
     if (nodes := wanted.get("nodeAffinity")) is not None:
-        found += _node_affinity(nodes, f"{path}.nodeAffinity")
+        field_errors += _node_affinity(nodes, f"{path}.nodeAffinity")
     for key in ("podAffinity", "podAntiAffinity"):
         if (pods := wanted.get(key)) is not None:
-            found += _pod_affinity(pods, f"{path}.{key}")
-    return found
+            field_errors += _pod_affinity(pods, f"{path}.{key}")
+    return field_errors
 
 
 def _node_affinity(wanted: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if wanted.get(_REQUIRED) is not None:
-        found += node_selector(wanted[_REQUIRED], f"{path}.{_REQUIRED}")
+        field_errors += node_selector(wanted[_REQUIRED], f"{path}.{_REQUIRED}")
     for index, term in enumerate(wanted.get(_PREFERRED) or []):
         place = f"{path}.{_PREFERRED}[{index}]"
-        found += _weight(term, place)
-        found += node_selector_term(term.get("preference") or {}, f"{place}.preference")
-    return found
+        field_errors += _weight(term, place)
+        field_errors += node_selector_term(term.get("preference") or {}, f"{place}.preference")
+    return field_errors
 
 
 def _pod_affinity(wanted: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, term in enumerate(wanted.get(_REQUIRED) or []):
-        found += _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
+        field_errors += _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
     for index, term in enumerate(wanted.get(_PREFERRED) or []):
         place = f"{path}.{_PREFERRED}[{index}]"
-        found += _weight(term, place)
-        found += _pod_term(term.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
-    return found
+        field_errors += _weight(term, place)
+        field_errors += _pod_term(term.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
+    return field_errors
 
 
 def _weight(term: Object, path: str) -> list[FieldError]:
@@ -58,63 +58,68 @@ def _weight(term: Object, path: str) -> list[FieldError]:
 
 
 def _pod_term(term: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key in ("labelSelector", "namespaceSelector"):
         if term.get(key) is not None:
-            found += label_selector(term[key], f"{path}.{key}")
+            field_errors += label_selector(term[key], f"{path}.{key}")
     for name in term.get("namespaces") or []:
-        found += errors.invalid_name(f"{path}.namespace", name, names.namespace_name)
+        field_errors += errors.invalid_name(f"{path}.namespace", name, names.namespace_name)
     key = term.get("topologyKey") or ""
     where = f"{path}.topologyKey"
     if not key:
-        found.append(errors.required(where, "can not be empty"))
-    return [*found, *errors.invalid_name(where, key, names.qualified_name)]
+        field_errors.append(errors.required(where, "can not be empty"))
+    return [*field_errors, *errors.invalid_name(where, key, names.qualified_name)]
 
 
 def spread(constraints: list[Object], base: str) -> list[FieldError]:
     """The errors of spec.topologySpreadConstraints."""
-    found: list[FieldError] = []
-    pairs = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in constraints]
+    field_errors: list[FieldError] = []
+    pairs = [
+        (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
+        for constraint in constraints
+    ]
     for index, constraint in enumerate(constraints):
         path = f"{base}[{index}]"
-        found += _constraint(constraint, path)
+        field_errors += _constraint(constraint, path)
         if pairs[index] in pairs[index + 1 :]:
             shown = f"{{{pairs[index][0]}, {pairs[index][1]}}}"
-            found.append(errors.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
-        found += _inclusion_and_selector(constraint, path)
-    return found
+            field_errors.append(
+                errors.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown)
+            )
+        field_errors += _inclusion_and_selector(constraint, path)
+    return field_errors
 
 
 def _constraint(constraint: Object, path: str) -> list[FieldError]:
     skew, domains = constraint.get("maxSkew") or 0, constraint.get("minDomains")
     key, unsatisfiable = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable") or ""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if skew <= 0:
-        found.append(errors.invalid_value(f"{path}.maxSkew", skew, _POSITIVE))
+        field_errors.append(errors.invalid_value(f"{path}.maxSkew", skew, _POSITIVE))
     if not key:
-        found.append(errors.required(f"{path}.topologyKey", "can not be empty"))
+        field_errors.append(errors.required(f"{path}.topologyKey", "can not be empty"))
     if unsatisfiable not in _UNSATISFIABLE:
         where = f"{path}.whenUnsatisfiable"
-        found.append(errors.not_supported(where, unsatisfiable, _UNSATISFIABLE))
+        field_errors.append(errors.not_supported(where, unsatisfiable, _UNSATISFIABLE))
     where = f"{path}.minDomains"
     if domains is not None and domains <= 0:
-        found.append(errors.invalid_value(where, domains, _POSITIVE))
+        field_errors.append(errors.invalid_value(where, domains, _POSITIVE))
     if domains is not None and unsatisfiable == "ScheduleAnyway":
         text = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-        found.append(errors.invalid_value(where, domains, text))
-    return found
+        field_errors.append(errors.invalid_value(where, domains, text))
+    return field_errors
 
 
 def _inclusion_and_selector(constraint: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         value = constraint.get(key)
         if value is not None and value not in _INCLUSION:
-            found.append(errors.not_supported(f"{path}.{key}", value, _INCLUSION))
+            field_errors.append(errors.not_supported(f"{path}.{key}", value, _INCLUSION))
     selector = constraint.get("labelSelector")
     if constraint.get("matchLabelKeys") and selector is None:
         text = "must not be specified when labelSelector is not set"
-        found.append(errors.forbidden_field(f"{path}.matchLabelKeys", text))
+        field_errors.append(errors.forbidden_field(f"{path}.matchLabelKeys", text))
     if selector is not None:
-        found += label_selector(selector, f"{path}.labelSelector")
-    return found
+        field_errors += label_selector(selector, f"{path}.labelSelector")
+    return field_errors

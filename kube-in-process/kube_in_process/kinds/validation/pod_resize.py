@@ -46,16 +46,16 @@ def _merged(spec: Object, old: Object, key: str) -> list[Object]:
     """The old containers with new sizes; the new ones if they have other names."""
     pairs = list(zip(spec[key], old[key], strict=True))
     if any(container.get("name") != before["name"] for container, before in pairs):
-        found: list[Object] = spec[key]
-        return found
+        containers: list[Object] = spec[key]
+        return containers
     return [_resized(container, before) for container, before in pairs]
 
 
 def _resized(container: Object, before: Object) -> Object:
-    found = dict(before)
+    resized = dict(before)
     for key in _SIZES:
-        restore(found, container, key)
-    return found
+        restore(resized, container, key)
+    return resized
 
 
 def drop_unserved(new: Object, old: Object, version: tuple[int, int]) -> None:
@@ -71,15 +71,15 @@ def validate_resize(new: Object, old: Object, context: WriteContext) -> list[Fie
         # the path of these errors is empty in the server's code
         return [errors.forbidden_field("[]", why)]
     spec, before = new["spec"], old["spec"]
-    found = validate_pod_spec(spec, "spec")
+    field_errors = validate_pod_spec(spec, "spec")
     quality = old["status"].get("qosClass", "")
     if qos_class(spec) != quality:
         text = "Pod QOS Class may not change as a result of resizing"
-        found.append(errors.invalid_value("spec", quality, text))
+        field_errors.append(errors.invalid_value("spec", quality, text))
     if found_here := list(_other_containers(spec, before)):
-        return [*found, *found_here]
-    found += _removed(spec, before, newer=newer)
-    return found or list(_frozen(spec, before, newer=newer))
+        return [*field_errors, *found_here]
+    field_errors += _removed(spec, before, newer=newer)
+    return field_errors or list(_frozen(spec, before, newer=newer))
 
 
 def _never(pod: Object, *, newer: bool) -> str:
@@ -108,24 +108,26 @@ def _other_containers(spec: Object, old: Object) -> Iterator[FieldError]:
 
 def _removed(spec: Object, old: Object, *, newer: bool) -> list[FieldError]:
     """Requests and limits may change, and may not be removed."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key in _LISTS:
         pairs = zip(spec.get(key) or (), old.get(key) or (), strict=True)
         for index, (container, was) in enumerate(pairs):
             if key == "initContainers" and not newer and was.get("restartPolicy") != "Always":
                 continue
             path = f"spec.{key}[{index}].resources"
-            found += _less(container, was, path, "resource")
-    return [*found, *_less(spec, old, "spec.resources", "pod-level resource")]
+            field_errors += _less(container, was, path, "resource")
+    return [*field_errors, *_less(spec, old, "spec.resources", "pod-level resource")]
 
 
 def _less(new: Object, old: Object, path: str, what: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key in ("requests", "limits"):
         given = (new.get("resources") or {}).get(key) or {}
         if ((old.get("resources") or {}).get(key) or {}).keys() - given.keys():
-            found.append(errors.forbidden_field(f"{path}.{key}", f"{what} {key} cannot be removed"))
-    return found
+            field_errors.append(
+                errors.forbidden_field(f"{path}.{key}", f"{what} {key} cannot be removed")
+            )
+    return field_errors
 
 
 def _frozen(spec: Object, old: Object, *, newer: bool) -> Iterator[FieldError]:
@@ -223,7 +225,7 @@ def _admit_features(spec: Object, old: Object, node: Object, subject: Subject) -
         needed.append("InPlacePodVerticalScalingInitContainers")
     if spec.get("resources") != old.get("resources"):
         needed.append("InPlacePodLevelResourcesVerticalScaling")
-    missing = [each for each in needed if each not in declared]
+    missing = [feature for feature in needed if feature not in declared]
     if missing:
         why = (
             f"pod update requires features {', '.join(missing)} which are not available on node "

@@ -28,30 +28,37 @@ _KEYLESS = (
 
 def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
     """The errors of a spec, in the order of the server."""
-    found = volumes(spec.get("volumes") or [], f"{path}.volumes")
-    found += _claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
-    found += _containers(spec, path)
-    found += _host_network(spec, f"{path}.containers")
+    field_errors = volumes(spec.get("volumes") or [], f"{path}.volumes")
+    field_errors += _claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
+    field_errors += _containers(spec, path)
+    field_errors += _host_network(spec, f"{path}.containers")
     for key, supported in (("restartPolicy", _POLICIES), ("dnsPolicy", _DNS)):
-        found += errors.invalid_choice(f"{path}.{key}", spec.get(key) or "", supported)
-    found += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    found += pod_security(spec.get("securityContext") or {}, f"{path}.securityContext")
-    found += affinity(spec.get("affinity"), f"{path}.affinity")
+        field_errors += errors.invalid_choice(f"{path}.{key}", spec.get(key) or "", supported)
+    field_errors += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    field_errors += pod_security(spec.get("securityContext") or {}, f"{path}.securityContext")
+    field_errors += affinity(spec.get("affinity"), f"{path}.affinity")
     if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
-        found.append(_dns_config(spec, f"{path}.dnsConfig"))
+        field_errors.append(_dns_config(spec, f"{path}.dnsConfig"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
         where = f"{path}.readinessGates[{index}].conditionType"
-        found += errors.invalid_name(where, gate.get("conditionType") or "", names.qualified_name)
-    found += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
+        field_errors += errors.invalid_name(
+            where, gate.get("conditionType") or "", names.qualified_name
+        )
+    field_errors += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
     constraints = spec.get("topologySpreadConstraints") or []
-    found += spread(constraints, f"{path}.topologySpreadConstraints")
-    found += _names(spec, path)
-    found += tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
-    found += _host_aliases(spec.get("hostAliases") or [], f"{path}.hostAliases")
+    field_errors += spread(constraints, f"{path}.topologySpreadConstraints")
+    field_errors += _names(spec, path)
+    field_errors += tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
+    field_errors += _host_aliases(spec.get("hostAliases") or [], f"{path}.hostAliases")
     if spec.get("os") is not None:
         name = spec["os"].get("name") or ""
-        found += [] if name in _SYSTEMS else [errors.not_supported(f"{path}.os", name, _SYSTEMS)]
-    return [*found, *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")]
+        field_errors += (
+            [] if name in _SYSTEMS else [errors.not_supported(f"{path}.os", name, _SYSTEMS)]
+        )
+    return [
+        *field_errors,
+        *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName"),
+    ]
 
 
 def _containers(spec: Object, path: str) -> list[FieldError]:
@@ -89,46 +96,48 @@ def _dns_config(spec: Object, path: str) -> FieldError:
 
 
 def _host_aliases(aliases: list[Object], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, alias in enumerate(aliases):
-        found += errors.invalid_name(f"{base}[{index}].ip", alias.get("ip") or "", names.address)
+        field_errors += errors.invalid_name(
+            f"{base}[{index}].ip", alias.get("ip") or "", names.address
+        )
         for place, name in enumerate(alias.get("hostnames") or []):
             where = f"{base}[{index}].hostnames[{place}]"
-            found += errors.invalid_name(where, name, names.subdomain)
-    return found
+            field_errors += errors.invalid_name(where, name, names.subdomain)
+    return field_errors
 
 
 def _names(spec: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for key in ("serviceAccountName", "nodeName"):
         if value := spec.get(key):
-            found += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
+            field_errors += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         text = "must be between 1 and 2147483647, inclusive"
-        found.append(errors.invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
+        field_errors.append(errors.invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
     for key in ("hostname", "subdomain"):
         if value := spec.get(key):
-            found += errors.invalid_name(f"{path}.{key}", value, names.label)
-    return found
+            field_errors += errors.invalid_name(f"{path}.{key}", value, names.label)
+    return field_errors
 
 
 def _gates(gates: list[Object], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         path, name = f"{base}[{index}]", gate.get("name", "")
-        found += errors.invalid_name(path, name, names.qualified_name)
+        field_errors += errors.invalid_name(path, name, names.qualified_name)
         if name in seen:
-            found.append(errors.duplicate(path, name))
+            field_errors.append(errors.duplicate(path, name))
         seen.add(name)
-    return found
+    return field_errors
 
 
-def tolerations(found: list[Object], base: str) -> list[FieldError]:
+def tolerations(given: list[Object], base: str) -> list[FieldError]:
     return [
         error
-        for index, toleration in enumerate(found)
+        for index, toleration in enumerate(given)
         for error in _toleration(toleration, f"{base}[{index}]")
     ]
 
@@ -136,27 +145,27 @@ def tolerations(found: list[Object], base: str) -> list[FieldError]:
 def _toleration(toleration: Object, path: str) -> list[FieldError]:
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     effect, value = toleration.get("effect") or "", toleration.get("value") or ""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if key:
-        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+        field_errors += errors.invalid_name(f"{path}.key", key, names.qualified_name)
     if not key and operator != "Exists":
-        found.append(errors.invalid_value(f"{path}.operator", operator, _KEYLESS))
+        field_errors.append(errors.invalid_value(f"{path}.operator", operator, _KEYLESS))
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        found.append(errors.invalid_value(f"{path}.effect", effect, text))
+        field_errors.append(errors.invalid_value(f"{path}.effect", effect, text))
     if operator in ("", "Equal"):
         wrong = names.label_value(value)
         if wrong:
-            found.append(errors.invalid_value(f"{path}.operator", value, ";".join(wrong)))
+            field_errors.append(errors.invalid_value(f"{path}.operator", value, ";".join(wrong)))
     elif operator == "Exists":
         if value:
             text = "value must be empty when `operator` is 'Exists'"
-            found.append(errors.invalid_value(f"{path}.operator", value, text))
+            field_errors.append(errors.invalid_value(f"{path}.operator", value, text))
     else:
-        found.append(errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+        field_errors.append(errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect and effect not in _EFFECTS:
-        found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
-    return found
+        field_errors.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
+    return field_errors
 
 
 def _group(group: Object | None, path: str) -> list[FieldError]:
@@ -169,20 +178,20 @@ def _group(group: Object | None, path: str) -> list[FieldError]:
 
 
 def _claims(claims: list[Object], base: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         path = f"{base}[{index}]"
         name = claim.get("name", "")
         if not name:
-            found.append(errors.required(f"{path}.name"))
+            field_errors.append(errors.required(f"{path}.name"))
         elif name in seen:
-            found.append(errors.duplicate(f"{path}.name", name))
+            field_errors.append(errors.duplicate(f"{path}.name", name))
         else:
-            found += errors.invalid_name(f"{path}.name", name, names.label)
+            field_errors += errors.invalid_name(f"{path}.name", name, names.label)
         seen.add(name)
-        found += _claim_source(claim, path)
-    return found
+        field_errors += _claim_source(claim, path)
+    return field_errors
 
 
 def _claim_source(claim: Object, path: str) -> list[FieldError]:

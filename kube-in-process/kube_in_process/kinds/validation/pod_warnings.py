@@ -31,7 +31,7 @@ class TemplateStrategy(Strategy):
             self._warn_of_template(new, context)
 
     def _warn_of_template(self, obj: Object, context: WriteContext) -> None:
-        spec = reduce(lambda found, key: found.get(key) or {}, self.pod_spec, obj)
+        spec = reduce(lambda value, key: value.get(key) or {}, self.pod_spec, obj)
         context.warnings.extend(spec_warnings(spec, ".".join(self.pod_spec)))
 
 

@@ -109,11 +109,11 @@ class PodStrategy(Strategy):
         context.warnings.extend(pod_warnings(obj))
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found = validate_pod_spec(obj["spec"], "spec")
+        field_errors = validate_pod_spec(obj["spec"], "spec")
         if obj["spec"].get("ephemeralContainers"):
             text = "cannot be set on create"
-            found.append(errors.forbidden_field("spec.ephemeralContainers", text))
-        return found
+            field_errors.append(errors.forbidden_field("spec.ephemeralContainers", text))
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
@@ -130,12 +130,12 @@ class PodStrategy(Strategy):
             return validate_resize(new, old, context)
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
-        found = validate_pod_spec(new["spec"], "spec")
+        field_errors = validate_pod_spec(new["spec"], "spec")
         counted = _counted(new["spec"], old["spec"])
         if counted:
-            return [*found, *counted]
+            return [*field_errors, *counted]
         changed = [*_gates(new["spec"], old["spec"]), *_tolerated(new["spec"], old["spec"])]
-        return [*found, *changed, *_frozen(new["spec"], old["spec"])]
+        return [*field_errors, *changed, *_frozen(new["spec"], old["spec"])]
 
     def admit_update(self, new: Object, old: Object, context: WriteContext) -> None:
         if context.subresource == "resize":
@@ -175,12 +175,12 @@ def _admit_priority(spec: Object, name: str, context: WriteContext) -> None:
         spec["priorityClassName"] = class_name
     if class_name and class_name not in _PRIORITIES:
         address = Address("scheduling.k8s.io", "priorityclasses", "", class_name)
-        found = context.store.get(address)
-        if found is None:
+        stored = context.store.get(address)
+        if stored is None:
             why = f"no PriorityClass with name {class_name} was found"
             raise errors.forbidden(Subject("", "pods", name), why)
-        value = found.get("value", 0)
-        policy = found.get("preemptionPolicy", policy)
+        value = stored.get("value", 0)
+        policy = stored.get("preemptionPolicy", policy)
     _agree(f"integer value of priority ({spec.get('priority')})", spec, "priority", value, name)
     given = f"string value of PreemptionPolicy ({spec.get('preemptionPolicy')})"
     _agree(given, spec, "preemptionPolicy", policy, name)
@@ -189,8 +189,8 @@ def _admit_priority(spec: Object, name: str, context: WriteContext) -> None:
 def _usual_class(context: WriteContext) -> str:
     """The name of the class that is the default of the cluster, or ''."""
     every = context.store.list("scheduling.k8s.io", "priorityclasses")
-    usual = [each for each in every if each.get("globalDefault")]
-    least = min(usual, key=lambda each: each.get("value", 0), default=None)
+    usual = [priority_class for priority_class in every if priority_class.get("globalDefault")]
+    least = min(usual, key=lambda priority_class: priority_class.get("value", 0), default=None)
     return "" if least is None else str(least["metadata"]["name"])
 
 
@@ -209,33 +209,33 @@ def _claim_statuses(pod: Object, features: Features) -> list[FieldError]:
     """Before 1.35, an error of the name of a claim has the path of the name of its entry."""
     known = {claim["name"] for claim in pod["spec"].get("resourceClaims") or []}
     text = "must match the name of an entry in `spec.resourceClaims`"
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen: set[str] = set()
-    for index, each in enumerate(pod["status"].get("resourceClaimStatuses") or []):
-        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name", "")
+    for index, status in enumerate(pod["status"].get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", status.get("name", "")
         if name not in known:
-            found.append(errors.invalid_value(f"{path}.name", name, text))
+            field_errors.append(errors.invalid_value(f"{path}.name", name, text))
         if name in seen:
-            found.append(errors.duplicate(f"{path}.name", name))
+            field_errors.append(errors.duplicate(f"{path}.name", name))
         seen.add(name)
-        claim = each.get("resourceClaimName")
+        claim = status.get("resourceClaimName")
         wrong = names.subdomain(claim) if claim is not None else []
         key = "resourceClaimName" if features.version >= (1, 35) else "name"
-        found += [errors.invalid_value(f"{path}.{key}", claim, t) for t in wrong]
-    return found
+        field_errors += [errors.invalid_value(f"{path}.{key}", claim, t) for t in wrong]
+    return field_errors
 
 
 def _addresses(status: Object) -> list[FieldError]:
     """The addresses of a pod must be IP addresses."""
     text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    found: list[FieldError] = []
-    for index, each in enumerate(status.get("podIPs") or []):
-        value = each.get("ip") or ""
+    field_errors: list[FieldError] = []
+    for index, pod_ip in enumerate(status.get("podIPs") or []):
+        value = pod_ip.get("ip") or ""
         try:
             ip_address(value)
         except ValueError:
-            found.append(errors.invalid_value(f"status.podIPs[{index}]", value, text))
-    return found
+            field_errors.append(errors.invalid_value(f"status.podIPs[{index}]", value, text))
+    return field_errors
 
 
 _CONDITIONS = ("PodScheduled", "Ready", "Initialized")
@@ -243,13 +243,13 @@ _CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
 def _conditions(status: Object) -> list[FieldError]:
     """The type of a condition that Kubernetes does not have must be a qualified name."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, condition in enumerate(status.get("conditions") or []):
         name = condition.get("type") or ""
         if name not in _CONDITIONS:
             path = f"status.conditions[{index}].Type"
-            found += errors.invalid_name(path, name, names.qualified_name)
-    return found
+            field_errors += errors.invalid_name(path, name, names.qualified_name)
+    return field_errors
 
 
 def _observed(status: Object) -> list[FieldError]:
@@ -275,8 +275,8 @@ def _counted(new: Object, old: Object) -> list[FieldError]:
 
 def _tolerated(new: Object, old: Object) -> list[FieldError]:
     """Tolerations may be added, and their tolerationSeconds may change."""
-    kept = [_timeless(each) for each in new.get("tolerations") or []]
-    if all(_timeless(each) in kept for each in old.get("tolerations") or []):
+    kept = [_timeless(toleration) for toleration in new.get("tolerations") or []]
+    if all(_timeless(toleration) in kept for toleration in old.get("tolerations") or []):
         return []
     text = "existing toleration can not be modified except its tolerationSeconds"
     return [errors.forbidden_field("spec.tolerations", text)]
@@ -288,12 +288,12 @@ def _timeless(toleration: Object) -> Object:
 
 def _gates(new: Object, old: Object) -> list[FieldError]:
     kept = [gate["name"] for gate in old.get("schedulingGates") or []]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for index, gate in enumerate(new.get("schedulingGates") or []):
         if gate.get("name") not in kept:
             text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            found.append(errors.forbidden_field(f"spec.schedulingGates[{index}].name", text))
-    return found
+            field_errors.append(errors.forbidden_field(f"spec.schedulingGates[{index}].name", text))
+    return field_errors
 
 
 def _frozen(new: Object, old: Object) -> list[FieldError]:
@@ -306,8 +306,10 @@ def _frozen(new: Object, old: Object) -> list[FieldError]:
     for key in ("containers", "initContainers"):
         for container, before in zip(spec.get(key) or (), old.get(key) or (), strict=False):
             container["image"] = before.get("image")
-    found = _selected(spec, old) if old.get("schedulingGates") else []
-    return found if spec == old else [*found, errors.forbidden_field("spec", _IMMUTABLE)]
+    field_errors = _selected(spec, old) if old.get("schedulingGates") else []
+    return (
+        field_errors if spec == old else [*field_errors, errors.forbidden_field("spec", _IMMUTABLE)]
+    )
 
 
 _GRACE = "terminationGracePeriodSeconds"

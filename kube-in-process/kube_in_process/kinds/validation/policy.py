@@ -40,7 +40,7 @@ class BudgetStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = [
+        field_errors = [
             *int_or_percent(spec.get("minAvailable"), "spec.minAvailable"),
             *at_most_all(spec.get("minAvailable"), "spec.minAvailable"),
             *int_or_percent(spec.get("maxUnavailable"), "spec.maxUnavailable"),
@@ -50,12 +50,12 @@ class BudgetStrategy(Strategy):
         policy = spec.get("unhealthyPodEvictionPolicy")
         if policy not in (*_POLICIES, None):
             path = "spec.unhealthyPodEvictionPolicy"
-            found.append(errors.not_supported(path, policy, _POLICIES))
+            field_errors.append(errors.not_supported(path, policy, _POLICIES))
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             text = "minAvailable and maxUnavailable cannot be both set"
             shown = go_text(spec, STRUCTS["disruption_budget_spec"])
-            return [errors.invalid_text("spec", shown, text), *found]
-        return found
+            return [errors.invalid_text("spec", shown, text), *field_errors]
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource != "status":

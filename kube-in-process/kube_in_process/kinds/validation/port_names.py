@@ -7,13 +7,13 @@ import re
 
 def port_name(name: str) -> list[str]:
     """The errors of an IANA service name."""
-    found = ["must be no more than 15 characters"] if len(name) > 15 else []
+    problems = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not re.fullmatch(r"[-a-z0-9]+", name):
-        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search(r"[a-z]", name):
-        found.append("must contain at least one letter (a-z)")
+        problems.append("must contain at least one letter (a-z)")
     if "--" in name:
-        found.append("must not contain consecutive hyphens")
+        problems.append("must not contain consecutive hyphens")
     if name.startswith("-") or name.endswith("-"):
-        found.append("must not begin or end with a hyphen")
-    return found
+        problems.append("must not begin or end with a hyphen")
+    return problems

@@ -24,15 +24,15 @@ _SCHEMES = ("HTTP", "HTTPS")
 
 def hooks_and_probes(container: Object, path: str) -> list[FieldError]:
     """The errors of the hooks, then of each probe."""
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     lifecycle = container.get("lifecycle") or {}
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
-            found += _handler(lifecycle[hook], f"{path}.lifecycle.{hook}")
+            field_errors += _handler(lifecycle[hook], f"{path}.lifecycle.{hook}")
     for name in _PROBES:
         if container.get(name) is not None:
-            found += _probe(container[name], f"{path}.{name}", name)
-    return found
+            field_errors += _probe(container[name], f"{path}.{name}", name)
+    return field_errors
 
 
 def forbidden_in_init_containers(container: Object, path: str) -> list[FieldError]:
@@ -43,18 +43,20 @@ def forbidden_in_init_containers(container: Object, path: str) -> list[FieldErro
 
 
 def _probe(probe: Object, path: str, name: str) -> list[FieldError]:
-    found = [*_handler(probe, path), *not_negative(probe, _NUMBERS, path)]
+    field_errors = [*_handler(probe, path), *not_negative(probe, _NUMBERS, path)]
     seconds = probe.get("terminationGracePeriodSeconds")
     where = f"{path}.terminationGracePeriodSeconds"
     if seconds is not None and seconds <= 0:
-        found.append(errors.invalid_value(where, seconds, "must be greater than 0"))
+        field_errors.append(errors.invalid_value(where, seconds, "must be greater than 0"))
     successes = probe.get("successThreshold")
     if name != "readinessProbe" and successes != 1:
-        found.append(errors.invalid_value(f"{path}.successThreshold", successes, "must be 1"))
+        field_errors.append(
+            errors.invalid_value(f"{path}.successThreshold", successes, "must be 1")
+        )
     if name == "readinessProbe" and seconds is not None:
         text = "must not be set for readinessProbes"
-        found.append(errors.invalid_value(where, seconds, text))
-    return found
+        field_errors.append(errors.invalid_value(where, seconds, text))
+    return field_errors
 
 
 def _handler(handler: Object, path: str) -> list[FieldError]:
@@ -64,17 +66,19 @@ def _handler(handler: Object, path: str) -> list[FieldError]:
         return [errors.required(path, "must specify a handler type")]
     first, *others = given
     action, place = handler[first], f"{path}.{first}"
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if first == "exec" and not action.get("command"):
-        found.append(errors.required(f"{place}.command"))
+        field_errors.append(errors.required(f"{place}.command"))
     if first == "httpGet" and not action.get("path"):
-        found.append(errors.required(f"{place}.path"))
+        field_errors.append(errors.required(f"{place}.path"))
     if first in ("httpGet", "tcpSocket", "grpc"):
-        found += _port(action.get("port", 0), f"{place}.port")
+        field_errors += _port(action.get("port", 0), f"{place}.port")
     if first == "httpGet":
-        found += errors.invalid_choice(f"{place}.scheme", action.get("scheme") or "", _SCHEMES)
+        field_errors += errors.invalid_choice(
+            f"{place}.scheme", action.get("scheme") or "", _SCHEMES
+        )
     text = "may not specify more than 1 handler type"
-    return [*found, *(errors.forbidden_field(f"{path}.{name}", text) for name in others)]
+    return [*field_errors, *(errors.forbidden_field(f"{path}.{name}", text) for name in others)]
 
 
 def _port(port: Any, path: str) -> list[FieldError]:

@@ -21,56 +21,56 @@ class RuledStrategy(Strategy):
     name_check = staticmethod(names.path_segment)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or []):
-            found += _rule(rule, f"rules[{index}]", namespaced=context.kind.namespaced)
+            field_errors += _rule(rule, f"rules[{index}]", namespaced=context.kind.namespaced)
         aggregation = obj.get("aggregationRule")
         if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
             text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-            found.append(errors.required("aggregationRule.clusterRoleSelectors", text))
+            field_errors.append(errors.required("aggregationRule.clusterRoleSelectors", text))
         for index, selector in enumerate((aggregation or {}).get("clusterRoleSelectors") or []):
             path = f"aggregationRule.clusterRoleSelectors[{index}]"
             wrong = label_selector(selector, path)
-            found += wrong
+            field_errors += wrong
             if wrong:
-                found.append(errors.invalid_value(path, None, "invalid label selector."))
-        return found
+                field_errors.append(errors.invalid_value(path, None, "invalid label selector."))
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         return _again(self, self.validate(new, context), new, context)
 
 
 def _again(
-    strategy: Strategy, found: list[FieldError], new: Object, context: WriteContext
+    strategy: Strategy, field_errors: list[FieldError], new: Object, context: WriteContext
 ) -> list[FieldError]:
     """Before 1.35, an update checks everything twice, also the metadata."""
     if context.features.version >= (1, 35):
-        return found
-    return [*found, *validate_again(new["metadata"], strategy), *found]
+        return field_errors
+    return [*field_errors, *validate_again(new["metadata"], strategy), *field_errors]
 
 
 def _rule(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if not rule.get("verbs"):
         text = "verbs must contain at least one value"
-        found.append(errors.required(f"{path}.verbs", text))
+        field_errors.append(errors.required(f"{path}.verbs", text))
     urls = rule.get("nonResourceURLs")
     if urls:
         where = f"{path}.nonResourceURLs"
         if namespaced:
             text = "namespaced rules cannot apply to non-resource URLs"
-            found.append(errors.invalid_value(where, urls, text))
+            field_errors.append(errors.invalid_value(where, urls, text))
         if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
             text = "rules cannot apply to both regular resources and non-resource URLs"
-            found.append(errors.invalid_value(where, urls, text))
-        return found
+            field_errors.append(errors.invalid_value(where, urls, text))
+        return field_errors
     if not rule.get("apiGroups"):
         text = "resource rules must supply at least one api group"
-        found.append(errors.required(f"{path}.apiGroups", text))
+        field_errors.append(errors.required(f"{path}.apiGroups", text))
     if not rule.get("resources"):
         text = "resource rules must supply at least one resource"
-        found.append(errors.required(f"{path}.resources", text))
-    return found
+        field_errors.append(errors.required(f"{path}.resources", text))
+    return field_errors
 
 
 class BindingStrategy(Strategy):
@@ -88,48 +88,52 @@ class BindingStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         kinds = ("Role", "ClusterRole") if context.kind.namespaced else ("ClusterRole",)
-        found = _role_reference(obj["roleRef"], kinds)
+        field_errors = _role_reference(obj["roleRef"], kinds)
         for index, subject in enumerate(obj.get("subjects") or []):
-            found += _subject(subject, f"subjects[{index}]", namespaced=context.kind.namespaced)
-        return found
+            field_errors += _subject(
+                subject, f"subjects[{index}]", namespaced=context.kind.namespaced
+            )
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
-        found = _again(self, self.validate(new, context), new, context)
+        field_errors = _again(self, self.validate(new, context), new, context)
         if new["roleRef"] != old["roleRef"]:
             shown = {
                 go_name: new["roleRef"].get(key, "")
                 for go_name, key in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
             }
             error = errors.invalid_value("roleRef", shown, "cannot change roleRef")
-            return [*found, error]
-        return found
+            return [*field_errors, error]
+        return field_errors
 
 
 def _role_reference(role: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if role.get("apiGroup") != GROUP:
-        found.append(errors.not_supported("roleRef.apiGroup", role.get("apiGroup", ""), (GROUP,)))
+        field_errors.append(
+            errors.not_supported("roleRef.apiGroup", role.get("apiGroup", ""), (GROUP,))
+        )
     if role.get("kind") not in kinds:
-        found.append(errors.not_supported("roleRef.kind", role.get("kind", ""), kinds))
+        field_errors.append(errors.not_supported("roleRef.kind", role.get("kind", ""), kinds))
     name = role.get("name", "")
     if not name:
-        return [*found, errors.required("roleRef.name")]
-    return [*found, *errors.invalid_name("roleRef.name", name, names.path_segment)]
+        return [*field_errors, errors.required("roleRef.name")]
+    return [*field_errors, *errors.invalid_name("roleRef.name", name, names.path_segment)]
 
 
 def _subject(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     kind, name, group = (subject.get(key) or "" for key in ("kind", "name", "apiGroup"))
-    found = [] if name else [errors.required(f"{path}.name")]
+    field_errors = [] if name else [errors.required(f"{path}.name")]
     if kind == "ServiceAccount":
         if name:
-            found += errors.invalid_name(f"{path}.name", name, names.subdomain)
+            field_errors += errors.invalid_name(f"{path}.name", name, names.subdomain)
         if group:
-            found.append(errors.not_supported(f"{path}.apiGroup", group, ("",)))
+            field_errors.append(errors.not_supported(f"{path}.apiGroup", group, ("",)))
         if not subject.get("namespace") and not namespaced:
-            found.append(errors.required(f"{path}.namespace"))
+            field_errors.append(errors.required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != GROUP:
-            found.append(errors.not_supported(f"{path}.apiGroup", group, (GROUP,)))
+            field_errors.append(errors.not_supported(f"{path}.apiGroup", group, (GROUP,)))
     else:
-        found.append(errors.not_supported(f"{path}.kind", kind, _KINDS))
-    return found
+        field_errors.append(errors.not_supported(f"{path}.kind", kind, _KINDS))
+    return field_errors

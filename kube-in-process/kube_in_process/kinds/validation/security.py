@@ -13,30 +13,30 @@ _CHANGES = ("Always", "OnRootMismatch")
 
 def pod_security(context: Object, path: str) -> list[FieldError]:
     """The errors of spec.securityContext."""
-    found = _identities(context, ("fsGroup", "runAsUser", "runAsGroup"), path)
+    field_errors = _identities(context, ("fsGroup", "runAsUser", "runAsGroup"), path)
     for index, group in enumerate(context.get("supplementalGroups") or []):
-        found += _identity(group, f"{path}.supplementalGroups[{index}]")
+        field_errors += _identity(group, f"{path}.supplementalGroups[{index}]")
     policy = context.get("fsGroupChangePolicy")
     if policy is not None and policy not in _CHANGES:
-        found.append(errors.not_supported(f"{path}.fsGroupChangePolicy", policy, _CHANGES))
-    return found
+        field_errors.append(errors.not_supported(f"{path}.fsGroupChangePolicy", policy, _CHANGES))
+    return field_errors
 
 
 def container_security(context: Object | None, path: str) -> list[FieldError]:
     """The errors of the securityContext of a container."""
     if context is None:
         return []
-    found = _identities(context, ("runAsUser", "runAsGroup"), path)
+    field_errors = _identities(context, ("runAsUser", "runAsGroup"), path)
     if context.get("allowPrivilegeEscalation") is not False:
-        return found
+        return field_errors
     if context.get("privileged"):
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        found.append(errors.invalid_text(path, _shown(context), text))
+        field_errors.append(errors.invalid_text(path, _shown(context), text))
     if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
         added = "`capabilities.Add` CAP_SYS_ADMIN"
         text = f"cannot set `allowPrivilegeEscalation` to false and {added}"
-        found.append(errors.invalid_text(path, _shown(context), text))
-    return found
+        field_errors.append(errors.invalid_text(path, _shown(context), text))
+    return field_errors
 
 
 def _shown(context: Object) -> str:

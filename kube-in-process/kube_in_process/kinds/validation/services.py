@@ -61,11 +61,14 @@ class ServiceStrategy(Strategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         spec = obj["spec"]
-        found = first_errors(spec, {}) or service_errors(spec, {})
+        field_errors = first_errors(spec, {}) or service_errors(spec, {})
         name = obj["metadata"].get("name") or ""
         if context.features.version < RELAXED_NAMES and not names.label(name):
-            found = [*errors.invalid_name("metadata.name", name, names.label_1035), *found]
-        return found
+            field_errors = [
+                *errors.invalid_name("metadata.name", name, names.label_1035),
+                *field_errors,
+            ]
+        return field_errors
 
     def validate_update(self, new: Object, old: Object, context: WriteContext) -> list[FieldError]:
         if context.subresource == "status":
@@ -88,13 +91,13 @@ def _allocate(obj: Object, before: Object, context: WriteContext) -> None:
         return
     name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")
     others = [
-        each
-        for each in context.store.list("", "services")
-        if (each["metadata"]["namespace"], each["metadata"]["name"]) != (namespace, name)
+        service
+        for service in context.store.list("", "services")
+        if (service["metadata"]["namespace"], service["metadata"]["name"]) != (namespace, name)
     ]
-    found = allocate(obj["spec"], before, Taken(others), context.rng)
-    if found:
-        raise errors.invalid(errors.Subject("", "Service", name), found)
+    field_errors = allocate(obj["spec"], before, Taken(others), context.rng)
+    if field_errors:
+        raise errors.invalid(errors.Subject("", "Service", name), field_errors)
 
 
 def align_addresses(spec: Object, before: Object) -> None:
@@ -130,7 +133,7 @@ def set_families(spec: Object, before: Object) -> None:
         if single and before and spec.get(key) == before.get(key):
             spec[key] = (spec.get(key) or [])[:1]
     families = spec.get("ipFamilies") or []
-    if not families and not any(is_v6(each) for each in spec.get("clusterIPs") or []):
+    if not families and not any(is_v6(cluster_ip) for cluster_ip in spec.get("clusterIPs") or []):
         families = spec["ipFamilies"] = ["IPv4"]
     if anywhere and not single and len(families) == 1:
         spec["ipFamilies"] = [*families, "IPv4" if families == ["IPv6"] else "IPv6"]

@@ -14,29 +14,29 @@ from kube_in_process.objects import Object
 def pod_template(template: Object, path: str) -> list[FieldError]:
     """The errors of a pod template. Like the server, name the metadata's place ``path``."""
     metadata = template.get("metadata") or {}
-    found = validate_template_metadata(metadata, path)
-    return [*found, *validate_pod_spec(template["spec"], f"{path}.spec")]
+    field_errors = validate_template_metadata(metadata, path)
+    return [*field_errors, *validate_pod_spec(template["spec"], f"{path}.spec")]
 
 
 def selected_template(spec: Object, kind: str, unusable: str) -> list[FieldError]:
     """The errors of a workload's selector and template; ``unusable`` is a further error text for an
     invalid selector."""
     selector, template = spec.get("selector"), spec["template"]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if selector is None:
-        found.append(errors.required("spec.selector"))
+        field_errors.append(errors.required("spec.selector"))
     else:
         shown = shown_selector(selector)
         wrong = label_selector(selector, "spec.selector")
-        found += wrong
+        field_errors += wrong
         if is_empty(selector):
             text = f"empty selector is invalid for {kind}"
-            found.append(errors.invalid_text("spec.selector", shown, text))
+            field_errors.append(errors.invalid_text("spec.selector", shown, text))
         if wrong:
-            return [*found, errors.invalid_text("spec.selector", shown, unusable)]
-    found += mismatch(selector, template)
-    found += pod_template(template, "spec.template")
-    return [*found, *_always(template["spec"])]
+            return [*field_errors, errors.invalid_text("spec.selector", shown, unusable)]
+    field_errors += mismatch(selector, template)
+    field_errors += pod_template(template, "spec.template")
+    return [*field_errors, *_always(template["spec"])]
 
 
 def shown_selector(selector: Object | None) -> str:
@@ -44,8 +44,8 @@ def shown_selector(selector: Object | None) -> str:
     if selector is None:
         return "null"
     order = {key: selector[key] for key in STRUCTS["label_selector"] if selector.get(key)}
-    for each in order.get("matchExpressions") or []:
-        each["values"] = each.get("values")
+    for expression in order.get("matchExpressions") or []:
+        expression["values"] = expression.get("values")
     fields = {key: STRUCTS["label_selector"][key] for key in order}
     return go_text(order, fields)
 
@@ -59,13 +59,13 @@ def mismatch(selector: Object | None, template: Object) -> list[FieldError]:
 
 
 def _always(spec: Object) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     policy = spec.get("restartPolicy", "")
     if policy != "Always":
         where = "spec.template.spec.restartPolicy"
-        found.append(errors.not_supported(where, policy, ("Always",)))
+        field_errors.append(errors.not_supported(where, policy, ("Always",)))
     if spec.get("activeDeadlineSeconds") is not None:
         where = "spec.template.spec.activeDeadlineSeconds"
         text = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        found.append(errors.forbidden_field(where, text))
-    return found
+        field_errors.append(errors.forbidden_field(where, text))
+    return field_errors

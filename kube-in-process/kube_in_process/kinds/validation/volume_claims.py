@@ -55,9 +55,9 @@ class VolumeClaimStrategy(Strategy):
         protect(obj, CLAIM_FINALIZER)
         annotated = _CLASS in (obj["metadata"].get("annotations") or {})
         if obj["spec"].get("storageClassName") is None and not annotated:
-            found = default_class(context.store.list(_STORAGE, "storageclasses"))
-            if found:
-                obj["spec"]["storageClassName"] = found
+            default = default_class(context.store.list(_STORAGE, "storageclasses"))
+            if default:
+                obj["spec"]["storageClassName"] = default
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         return claim_spec_errors(obj["spec"], "spec")
@@ -76,8 +76,8 @@ class VolumeClaimStrategy(Strategy):
             raise errors.forbidden(subject, "Only bound persistent volume claims can be expanded")
         name = _annotation(new) or new["spec"].get("storageClassName") or ""
         address = Address("storage.k8s.io", "storageclasses", "", name)
-        found = context.store.get(address) if name else None
-        if not (found or {}).get("allowVolumeExpansion"):
+        storage_class = context.store.get(address) if name else None
+        if not (storage_class or {}).get("allowVolumeExpansion"):
             raise errors.forbidden(subject, _NO_EXPANSION)
 
 
@@ -99,23 +99,23 @@ def align_data_sources(spec: Object, before: Object) -> None:
 def claim_changes(new: Object, old: Object) -> list[FieldError]:
     """A claim may get a volume and a class once, and a bound claim more storage."""
     before, after = old["spec"], new["spec"]
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     was, now = _annotation(old), _annotation(new)
     if was != now:
         path = f"metadata.annotations.{_CLASS}"
-        found.append(errors.invalid_value(path, now, "field is immutable"))
+        field_errors.append(errors.invalid_value(path, now, "field is immutable"))
     if _compared(after, before, old["status"]) != before:
-        found.append(errors.forbidden_field("spec", _FIXED))
+        field_errors.append(errors.forbidden_field("spec", _FIXED))
     path, size = "spec.resources.requests.storage", _requested(after)
     if size < _requested(before):
         there = number(((old["status"].get("capacity")) or {}).get("storage"))
         if size <= there:
             text = "field can not be less than status.capacity"
-            found.append(errors.forbidden_field(path, text))
+            field_errors.append(errors.forbidden_field(path, text))
     if after.get("volumeMode") != before.get("volumeMode"):
         value = after.get("volumeMode")
-        found.append(errors.invalid_value("volumeMode", value, "field is immutable"))
-    return found
+        field_errors.append(errors.invalid_value("volumeMode", value, "field is immutable"))
+    return field_errors
 
 
 def _annotation(obj: Object) -> str:
@@ -128,18 +128,18 @@ def _requested(spec: Object) -> Decimal:
 
 def _compared(after: Object, before: Object, status: Object) -> Object:
     """The new spec, with the old values of what may change."""
-    found = dict(after)
+    compared = dict(after)
     free = [key for key in ("volumeName", "storageClassName") if not before.get(key)]
     if before.get("storageClassName") == "":
         free.remove("storageClassName")
     if status.get("phase") == "Bound":
         free.append("volumeAttributesClassName")
-        found["resources"] = _with_old_size(after, before)
+        compared["resources"] = _with_old_size(after, before)
     for key in free:
-        found.pop(key, None)
+        compared.pop(key, None)
         if key in before:
-            found[key] = before[key]
-    return found
+            compared[key] = before[key]
+    return compared
 
 
 def _with_old_size(after: Object, before: Object) -> Object:

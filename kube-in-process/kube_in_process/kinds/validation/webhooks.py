@@ -9,9 +9,9 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError, invalid_value, not_supported, required
 from kube_in_process.kinds.emulation import refusal
 from kube_in_process.kinds.strategy import Strategy, WriteContext
+from kube_in_process.kinds.validation.expressions import OBJECTS, Scope
 from kube_in_process.kinds.validation.match_resources import (
     FAILURE_POLICIES,
-    OBJECTS,
     choice,
     condition_errors,
     default_match,
@@ -45,15 +45,15 @@ class WebhookStrategy(Strategy):
                 service.setdefault("port", 443)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         seen: set[str] = set()
         for index, hook in enumerate(obj.get("webhooks") or ()):
             path, name = f"webhooks[{index}]", hook.get("name") or ""
-            found += _errors(hook, path)
+            field_errors += _errors(hook, path)
             if name and name in seen:
-                found.append(errors.duplicate(f"{path}.name", name))
+                field_errors.append(errors.duplicate(f"{path}.name", name))
             seen.add(name)
-        return found
+        return field_errors
 
     def admit(self, obj: Object, context: WriteContext) -> None:
         self._refuse_services(obj, context)
@@ -88,7 +88,7 @@ def _errors(hook: Object, path: str) -> Iterator[FieldError]:
     yield from _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
     yield from _versions(hook.get("admissionReviewVersions") or [], path)
     conditions = hook.get("matchConditions") or ()
-    yield from condition_errors(conditions, f"{path}.matchConditions", OBJECTS)
+    yield from condition_errors(conditions, f"{path}.matchConditions", Scope(OBJECTS))
     yield from choice(hook, "reinvocationPolicy", ("IfNeeded", "Never"), path)
 
 
@@ -150,8 +150,8 @@ def _versions(versions: list[str], path: str) -> Iterator[FieldError]:
     if not versions:
         yield required(where, "must specify one of v1, v1beta1")
         return
-    for index, each in enumerate(versions):
-        if each in versions[:index]:
-            yield invalid_value(f"{where}[{index}]", each, "duplicate version")
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid_value(f"{where}[{index}]", version, "duplicate version")
     if not set(versions) & set(_VERSIONS):
         yield invalid_value(where, versions, "must include at least one of v1, v1beta1")

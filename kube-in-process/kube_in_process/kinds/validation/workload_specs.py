@@ -27,16 +27,16 @@ _RETAIN = ("Retain", "Delete")
 
 
 def deployment_errors(spec: Object) -> list[FieldError]:
-    found = not_negative(spec, ("replicas",), "spec")
-    found += selected_template(spec, "deployment", "invalid label selector")
-    found += _strategy(spec.get("strategy") or {}, "spec.strategy")
+    field_errors = not_negative(spec, ("replicas",), "spec")
+    field_errors += selected_template(spec, "deployment", "invalid label selector")
+    field_errors += _strategy(spec.get("strategy") or {}, "spec.strategy")
     numbers = ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
-    found += not_negative(spec, numbers, "spec")
+    field_errors += not_negative(spec, numbers, "spec")
     deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds") or 0
     if deadline is not None and deadline <= ready:
         text = "must be greater than minReadySeconds"
-        found.append(errors.invalid_value("spec.progressDeadlineSeconds", deadline, text))
-    return found
+        field_errors.append(errors.invalid_value("spec.progressDeadlineSeconds", deadline, text))
+    return field_errors
 
 
 def _strategy(strategy: Object, path: str) -> list[FieldError]:
@@ -53,12 +53,12 @@ def _strategy(strategy: Object, path: str) -> list[FieldError]:
 
 def _rolling(rolling: Object, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    found = int_or_percent(unavailable, f"{path}.maxUnavailable")
-    found += int_or_percent(surge, f"{path}.maxSurge")
+    field_errors = int_or_percent(unavailable, f"{path}.maxUnavailable")
+    field_errors += int_or_percent(surge, f"{path}.maxSurge")
     if _zero(unavailable) and _zero(surge):
         text = "may not be 0 when `maxSurge` is 0"
-        found.append(errors.invalid_value(f"{path}.maxUnavailable", unavailable, text))
-    return [*found, *at_most_all(unavailable, f"{path}.maxUnavailable")]
+        field_errors.append(errors.invalid_value(f"{path}.maxUnavailable", unavailable, text))
+    return [*field_errors, *at_most_all(unavailable, f"{path}.maxUnavailable")]
 
 
 def _zero(value: Any) -> bool:
@@ -82,46 +82,46 @@ def at_most_all(value: Any, path: str) -> list[FieldError]:
 
 
 def replica_set_errors(spec: Object) -> list[FieldError]:
-    found = not_negative(spec, ("replicas", "minReadySeconds"), "spec")
-    return [*found, *selected_template(spec, "deployment", "invalid label selector")]
+    field_errors = not_negative(spec, ("replicas", "minReadySeconds"), "spec")
+    return [*field_errors, *selected_template(spec, "deployment", "invalid label selector")]
 
 
 def replication_controller_errors(spec: Object) -> list[FieldError]:
     """The selector is a map of labels, and the template may be missing."""
     labels, template = spec.get("selector") or {}, spec.get("template")
-    found = not_negative(spec, ("minReadySeconds",), "spec")
+    field_errors = not_negative(spec, ("minReadySeconds",), "spec")
     if not labels:
-        found.append(errors.required("spec.selector"))
-    found += not_negative(spec, ("replicas",), "spec")
+        field_errors.append(errors.required("spec.selector"))
+    field_errors += not_negative(spec, ("replicas",), "spec")
     if template is None:
-        return [*found, errors.required("spec.template")]
-    found += mismatch({"matchLabels": labels}, template) if labels else []
-    found += pod_template(template, "spec.template")
+        return [*field_errors, errors.required("spec.template")]
+    field_errors += mismatch({"matchLabels": labels}, template) if labels else []
+    field_errors += pod_template(template, "spec.template")
     path, inner = "spec.template.spec", template["spec"]
     policy = inner.get("restartPolicy", "")
     if policy != "Always":
-        found.append(errors.not_supported(f"{path}.restartPolicy", policy, ("Always",)))
+        field_errors.append(errors.not_supported(f"{path}.restartPolicy", policy, ("Always",)))
     if inner.get("activeDeadlineSeconds") is not None:
         text = "activeDeadlineSeconds in ReplicationController is not Supported"
-        found.append(errors.forbidden_field(f"{path}.activeDeadlineSeconds", text))
-    return found
+        field_errors.append(errors.forbidden_field(f"{path}.activeDeadlineSeconds", text))
+    return field_errors
 
 
 def stateful_set_errors(spec: Object) -> list[FieldError]:
-    found = _management(spec.get("podManagementPolicy") or "")
-    found += _update_strategy(spec.get("updateStrategy") or {})
+    field_errors = _management(spec.get("podManagementPolicy") or "")
+    field_errors += _update_strategy(spec.get("updateStrategy") or {})
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for key in ("whenDeleted", "whenScaled"):
         if retention.get(key) not in (*_RETAIN, None):
             path = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-            found.append(errors.not_supported(path, retention[key], _RETAIN))
-    found += not_negative(spec, ("replicas", "minReadySeconds"), "spec")
-    found += not_negative(spec.get("ordinals") or {}, ("start",), "spec.ordinals")
+            field_errors.append(errors.not_supported(path, retention[key], _RETAIN))
+    field_errors += not_negative(spec, ("replicas", "minReadySeconds"), "spec")
+    field_errors += not_negative(spec.get("ordinals") or {}, ("start",), "spec.ordinals")
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
-        found += claim_spec_errors(
+        field_errors += claim_spec_errors(
             claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec"
         )
-    return [*found, *selected_template(_with_volumes(spec), "statefulset", "")]
+    return [*field_errors, *selected_template(_with_volumes(spec), "statefulset", "")]
 
 
 def _with_volumes(spec: Object) -> Object:
@@ -168,20 +168,20 @@ def _update_strategy(strategy: Object) -> list[FieldError]:
 
 def daemon_set_errors(spec: Object) -> list[FieldError]:
     selector = spec.get("selector")
-    found = label_selector(selector or {}, "spec.selector")
-    if not found:
-        found += mismatch(selector, spec["template"])
+    field_errors = label_selector(selector or {}, "spec.selector")
+    if not field_errors:
+        field_errors += mismatch(selector, spec["template"])
     if selector is not None and is_empty(selector):
         text = "empty selector is invalid for daemonset"
-        found.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
-    found += pod_template(spec["template"], "spec.template")
+        field_errors.append(errors.invalid_text("spec.selector", shown_selector(selector), text))
+    field_errors += pod_template(spec["template"], "spec.template")
     policy = spec["template"]["spec"].get("restartPolicy", "")
     if policy != "Always":
         where = "spec.template.spec.restartPolicy"
-        found.append(errors.not_supported(where, policy, ("Always",)))
-    found += not_negative(spec, ("minReadySeconds",), "spec")
-    found += _daemon_strategy(spec.get("updateStrategy") or {})
-    return [*found, *not_negative(spec, ("revisionHistoryLimit",), "spec")]
+        field_errors.append(errors.not_supported(where, policy, ("Always",)))
+    field_errors += not_negative(spec, ("minReadySeconds",), "spec")
+    field_errors += _daemon_strategy(spec.get("updateStrategy") or {})
+    return [*field_errors, *not_negative(spec, ("revisionHistoryLimit",), "spec")]
 
 
 def _daemon_strategy(strategy: Object) -> list[FieldError]:
@@ -194,14 +194,14 @@ def _daemon_strategy(strategy: Object) -> list[FieldError]:
         return [FieldError("FieldValueNotSupported", path, text)]
     rolling, path = strategy.get("rollingUpdate") or {}, f"{path}.rollingUpdate"
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge") or 0
-    found = int_or_percent(unavailable, f"{path}.maxUnavailable")
-    found += int_or_percent(surge, f"{path}.maxSurge")
-    found += at_most_all(unavailable, f"{path}.maxUnavailable")
-    found += at_most_all(surge, f"{path}.maxSurge")
+    field_errors = int_or_percent(unavailable, f"{path}.maxUnavailable")
+    field_errors += int_or_percent(surge, f"{path}.maxSurge")
+    field_errors += at_most_all(unavailable, f"{path}.maxUnavailable")
+    field_errors += at_most_all(surge, f"{path}.maxSurge")
     if not _zero(unavailable) and not _zero(surge):
         text = "may not be set when maxUnavailable is non-zero"
-        found.append(errors.invalid_value(f"{path}.maxSurge", surge, text))
+        field_errors.append(errors.invalid_value(f"{path}.maxSurge", surge, text))
     elif _zero(unavailable) and _zero(surge):
         text = "cannot be 0 when maxSurge is 0"
-        found.append(errors.required(f"{path}.maxUnavailable", text))
-    return found
+        field_errors.append(errors.required(f"{path}.maxUnavailable", text))
+    return field_errors

@@ -105,8 +105,8 @@ class WorkloadStrategy(TemplateStrategy):
             return status_errors(new["status"], self.counters, self.ready_name)
         if new["spec"] == old["spec"]:
             return []
-        found = self.spec_errors(new["spec"], context.features)
-        return [*found, *self.fixed(new["spec"], old["spec"])]
+        field_errors = self.spec_errors(new["spec"], context.features)
+        return [*field_errors, *self.fixed(new["spec"], old["spec"])]
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
         """The errors of changed immutable fields: the selector."""
@@ -134,10 +134,10 @@ class StatefulSetStrategy(WorkloadStrategy):
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldError]:
         """The name of its service is optional; from 1.34 on it must be a DNS label at create."""
-        name, found = obj["spec"].get("serviceName") or "", super().validate(obj, context)
+        name, field_errors = obj["spec"].get("serviceName") or "", super().validate(obj, context)
         if name and context.features.version >= (1, 34):
-            found += errors.invalid_name("spec.serviceName", name, names.label)
-        return found
+            field_errors += errors.invalid_name("spec.serviceName", name, names.label)
+        return field_errors
 
     def spec_errors(self, spec: Object, features: Features) -> list[FieldError]:
         strategy = spec.get("updateStrategy") or {}
@@ -215,16 +215,16 @@ def _fixed(spec: Object) -> Object:
 
 def status_errors(status: Object, counters: tuple[str, ...], ready: str) -> list[FieldError]:
     """Counters cannot be negative, and no part can be larger than the whole."""
-    found = not_negative(status, counters, "status")
+    field_errors = not_negative(status, counters, "status")
     whole = status.get("replicas") or 0
     for key in (key for key in counters if key in _PARTS and (status.get(key) or 0) > whole):
         text = "cannot be greater than status.replicas"
-        found.append(errors.invalid_value(f"status.{key}", status.get(key) or 0, text))
+        field_errors.append(errors.invalid_value(f"status.{key}", status.get(key) or 0, text))
     available = status.get("availableReplicas") or 0
     if "readyReplicas" in counters and available > (status.get("readyReplicas") or 0):
         text = f"cannot be greater than {ready}"
-        found.append(errors.invalid_value("status.availableReplicas", available, text))
-    return found
+        field_errors.append(errors.invalid_value("status.availableReplicas", available, text))
+    return field_errors
 
 
 DEPLOYMENTS = DeploymentStrategy(

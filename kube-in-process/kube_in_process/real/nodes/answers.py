@@ -98,12 +98,12 @@ class NodeApi:
         """
         named = f"claim {namespace}/{name}"
         try:
-            status, found = self.request("GET", f"namespaces/{namespace}/resourceclaims/{name}")
+            status, stored = self.request("GET", f"namespaces/{namespace}/resourceclaims/{name}")
         except OSError as error:
             raise DriverRefusal(f"the API server gives no answer: {error}") from None
-        if status != 200 or found["metadata"]["uid"] != uid:
+        if status != 200 or stored["metadata"]["uid"] != uid:
             raise DriverRefusal(f"{named} ({uid}) does not exist")
-        return dict(found)
+        return dict(stored)
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class Answers:
             situation = Situation(claim, known, time.time(), node.boot())
             reply = deciding.prepared(habits, situation, self._lacking(node, habits, claim))
             _note(known, uid, reply)
-        devices = [] if reply.error else [_device(each) for each in self._results(claim)]
+        devices = [] if reply.error else [_device(result) for result in self._results(claim)]
         return reply.error, version, devices
 
     def unprepare(self, node: Node, namespace: str, name: str, uid: str) -> str:
@@ -165,13 +165,15 @@ class Answers:
 
     def _lacking(self, node: Node, habits: deciding.Habits, claim: Document) -> str:
         there = deciding.has(habits, node.slice()["spec"]["devices"])
-        names = {each["name"] for each in there}
-        gone = [each["device"] for each in self._results(claim) if each["device"] not in names]
+        names = {device["name"] for device in there}
+        gone = [
+            result["device"] for result in self._results(claim) if result["device"] not in names
+        ]
         return str(gone[0]) if gone else ""
 
     def _results(self, claim: Mapping[str, Any]) -> list[Document]:
         results = claim["status"]["allocation"]["devices"]["results"]
-        return [each for each in results if each["driver"] == self.name]
+        return [result for result in results if result["driver"] == self.name]
 
     # The checkpoint
 
@@ -193,11 +195,13 @@ class Answers:
         """What the driver remembers on a node. Changes are written at the end."""
         with self._lock:
             every = json.loads(self.checkpoint.read_text()) if self.checkpoint.exists() else {}
-            known = {uid: _entry(each) for uid, each in every.get(node.name, {}).items()}
-            if any(each.boot != node.boot() for each in known.values()):
+            known = {
+                uid: _entry(plain_entry) for uid, plain_entry in every.get(node.name, {}).items()
+            }
+            if any(entry.boot != node.boot() for entry in known.values()):
                 known = deciding.rebooted(self.on(node), known)
             yield known
-            plain = {uid: _plain(each) for uid, each in known.items()}
+            plain = {uid: _plain(entry) for uid, entry in known.items()}
             if plain == every.get(node.name, {}):
                 return
             every[node.name] = plain
@@ -230,17 +234,17 @@ class Answers:
         habits, devices = self.on(node), wanted["spec"]["devices"]
         with self._checkpoint(node) as known:
             used = {
-                str(each["device"])
+                str(result["device"])
                 for entry in known.values()
                 if entry.stage is Stage.COMPLETED
-                for each in self._results(entry.claim)
+                for result in self._results(entry.claim)
             }
-        has = frozenset(str(each["name"]) for each in deciding.has(habits, devices))
+        has = frozenset(str(device["name"]) for device in deciding.has(habits, devices))
         generation = int(wanted["spec"]["pool"]["generation"])
         if present is not None:
             there = int(present["spec"]["pool"]["generation"])
             last = self._published.get(node.name)
-            shown = {str(each["name"]) for each in present["spec"].get("devices") or ()}
+            shown = {str(device["name"]) for device in present["spec"].get("devices") or ()}
             before = last.has if last is not None else shown | used
             generation = max(generation, there + (has != before))
         return _Publication(has, deciding.shows(habits, devices, used), generation)

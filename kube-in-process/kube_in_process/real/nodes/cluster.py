@@ -157,7 +157,9 @@ class NodeCluster:
 
     def _is_ready(self, name: str) -> bool:
         node = self._read(name)
-        conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        conditions = {
+            condition["type"]: condition["status"] for condition in node["status"]["conditions"]
+        }
         return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
     def _read(self, name: str) -> Any:

@@ -102,8 +102,8 @@ class Containerd:
         while left := self.running():
             if time.monotonic() > end:
                 raise CannotStart(f"containers cannot be killed: {', '.join(left)}")
-            for each in left:
-                self._call("tasks", "kill", "--signal", "SIGKILL", "--all", each)
+            for container in left:
+                self._call("tasks", "kill", "--signal", "SIGKILL", "--all", container)
             time.sleep(_LOOK_SECONDS)
 
     def _ctr(self, *arguments: str) -> str:

@@ -41,11 +41,11 @@ class NodeDriver:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.name: str = settings["name"]
         self.nodes = [
-            Node(each["name"], Path(each["root"]), Path(each["slice"]))
-            for each in settings["nodes"]
+            Node(node["name"], Path(node["root"]), Path(node["slice"]))
+            for node in settings["nodes"]
         ]
         names = ("calls", "habits", "checkpoint", "followed")
-        files = {each: Path(settings[each]) for each in names}
+        files = {name: Path(settings[name]) for name in names}
         self._answers = Answers(
             self.name, NodeApi(**settings["api"]), files["habits"], files["checkpoint"]
         )
@@ -171,7 +171,7 @@ class NodeDriver:
                 given.error = error
                 for device in devices:
                     given.devices.add(**device)
-                names = [f"{each['pool_name']}/{each['device_name']}" for each in devices]
+                names = [f"{device['pool_name']}/{device['device_name']}" for device in devices]
                 self._write(
                     {
                         "verb": verb,

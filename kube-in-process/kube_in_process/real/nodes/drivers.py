@@ -109,8 +109,8 @@ class DriverProcess:
             ValueError: no habit has this name.
             NotPlayed: nodes cannot play it.
         """
-        for each in habits:
-            new = registry.habit(each) if isinstance(each, str) else each
+        for habit in habits:
+            new = registry.habit(habit) if isinstance(habit, str) else habit
             if new.needs_nri:
                 raise NotPlayed(f"{new.name}: it needs NRI, which these nodes do not have")
             self._change(deciding.taken_up(self.habits, new))
@@ -121,7 +121,7 @@ class DriverProcess:
 
     def has(self, name: str) -> bool:
         """Whether it has a habit of this name, on any node."""
-        return any(each.name == name for each in self.habits)
+        return any(habit.name == name for habit in self.habits)
 
     def _change(self, habits: tuple[Habit, ...]) -> None:
         self.habits = habits
@@ -171,10 +171,10 @@ class DriverProcess:
         A device that is only named keeps the body that it has. The slice follows within a second.
         """
         body = self._offers(node)
-        known = {each["name"]: each for each in body["spec"]["devices"]}
+        known = {device["name"]: device for device in body["spec"]["devices"]}
         body["spec"]["devices"] = [
-            known.get(each, {"name": each}) if isinstance(each, str) else dict(each)
-            for each in devices
+            known.get(device, {"name": device}) if isinstance(device, str) else dict(device)
+            for device in devices
         ]
         body["spec"]["pool"]["generation"] += 1
         self._offer(node, body)
@@ -213,6 +213,6 @@ def slice_of(
             "driver": driver,
             "nodeName": node,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": each} for each in devices],
+            "devices": [{"name": device} for device in devices],
         },
     }

@@ -60,26 +60,26 @@ def _pool() -> descriptor_pool.DescriptorPool:
             name=f"{package}.proto", package=package, syntax="proto3"
         )
         for name, fields in messages.items():
-            made = file.message_type.add(name=name)
+            message = file.message_type.add(name=name)
             for field, (number, kind) in fields.items():
-                _add(made, package, field, number, kind)
+                _add(message, package, field, number, kind)
         pool.Add(file)
     return pool
 
 
 def _add(
-    made: descriptor_pb2.DescriptorProto, package: str, name: str, number: int, kind: str
+    message: descriptor_pb2.DescriptorProto, package: str, name: str, number: int, kind: str
 ) -> None:
     repeated = kind[-1] == "*" or kind[0] == "{"
     label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
-    added = made.field.add(name=name, number=number, label=label)
+    added = message.field.add(name=name, number=number, label=label)
     plain = kind.strip("*{")
     if kind[0] == "{":
-        entry = made.nested_type.add(name=f"{name.capitalize()}Entry")
+        entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
         entry.options.map_entry = True
         _add(entry, package, "key", 1, _TEXT)
         _add(entry, package, "value", 2, plain)
-        plain = f"{made.name}.{entry.name}"
+        plain = f"{message.name}.{entry.name}"
     if plain in _PLAIN:
         added.type = _PLAIN[plain]
     else:

@@ -111,10 +111,14 @@ def _cgroup_problems() -> Iterator[str]:
     if _unified():
         probed = [_CGROUPS]
     else:
-        missing = [each for each in _V1_CONTROLLERS if not (_CGROUPS / each / "tasks").exists()]
+        missing = [
+            controller
+            for controller in _V1_CONTROLLERS
+            if not (_CGROUPS / controller / "tasks").exists()
+        ]
         if missing:
             yield f"no cgroup controllers {', '.join(missing)} are mounted in {_CGROUPS}"
-        probed = [_CGROUPS / each for each in _V1_CONTROLLERS]
+        probed = [_CGROUPS / controller for controller in _V1_CONTROLLERS]
     for folder in probed:
         if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
             yield f"the cgroups in {folder} are read-only; containers cannot be started here"

@@ -16,11 +16,11 @@ DEAF = "e2e.claimctl.io/deaf"
 
 def with_containers(body: Document) -> Document:
     """A copy of a workload or another object, whose pods run as their annotations say."""
-    made = copy.deepcopy(body)
-    template = made.get("spec", {}).get("template")
+    filled = copy.deepcopy(body)
+    template = filled.get("spec", {}).get("template")
     if isinstance(template, dict) and "containers" in template.get("spec", {}):
         fill(template["spec"], template.get("metadata", {}).get("annotations") or {})
-    return made
+    return filled
 
 
 def fill(spec: Document, annotations: Mapping[str, str], job_seconds: float = 1.0) -> None:

@@ -198,8 +198,8 @@ class AuditLog:
         nothing has the present version. A write whose request named an older version made this one
         for certain. Otherwise the first write counts.
         """
-        found = self._writes.get((address, version))
-        return found[0] if found else None
+        writes = self._writes.get((address, version))
+        return writes[0] if writes else None
 
     def remover(self, address: Address, version: str, uid: str) -> AuditedWrite | None:
         """The write that removed an object, or None.
@@ -211,7 +211,7 @@ class AuditLog:
             version: the version of the deletion. The answer to a DELETE has it, or has none.
             uid: the UID of the deleted object.
         """
-        deletes = [each for each in self._writes.get((address, version), ()) if _deletes(each)]
+        deletes = [write for write in self._writes.get((address, version), ()) if _deletes(write)]
         removals = self._removals.get((address, uid), [])
         return next(iter((*deletes, *removals)), None)
 

@@ -76,22 +76,22 @@ class StandInDriver:
 
     def has(self, habit: str) -> bool:
         """Whether it has a habit of this name, on any node."""
-        return any(each.name == habit for each in self.habits)
+        return any(wanted.name == habit for wanted in self.habits)
 
     async def take_up(self, *habits: Habit | str) -> None:
         """Have these habits from now on; one that is only named has its usual values."""
-        for each in habits:
-            new = registry.habit(each) if isinstance(each, str) else each
+        for habit in habits:
+            new = registry.habit(habit) if isinstance(habit, str) else habit
             self.habits = deciding.taken_up(self.habits, new)
         await self.offer()
 
     async def drop(self, *names: str, node: str = "") -> None:
         """Have these habits no more, on one node or anywhere; without names, have none."""
-        was_away = {each for each in self.fleet.names if not self._is_there(each)}
+        was_away = {place for place in self.fleet.names if not self._is_there(place)}
         self.habits = deciding.dropped(self.habits, names, node)
-        for each in was_away:
-            if self._is_there(each):
-                await self._begin(each)
+        for place in was_away:
+            if self._is_there(place):
+                await self._begin(place)
         await self.offer()
 
     async def leave(self, node: str = "") -> None:
@@ -108,7 +108,7 @@ class StandInDriver:
             await self._begin(node)
 
     async def _begin(self, node: str) -> None:
-        claims = {uid(each): each for each in await self.client.list(self.fleet.claims)}
+        claims = {uid(claim): claim for claim in await self.client.list(self.fleet.claims)}
         known = self._checkpoints[node]
         self._checkpoints[node] = deciding.restarted(self._on(node), known, claims)
 
@@ -116,7 +116,7 @@ class StandInDriver:
         """A node was rebooted: nothing is prepared there."""
         known = self._checkpoints[node]
         self._checkpoints[node] = deciding.rebooted(self._on(node), known)
-        for key in [each for each in self._uses if each[0] == node]:
+        for key in [key for key in self._uses if key[0] == node]:
             del self._uses[key]
 
     def _on(self, node: str) -> deciding.Habits:
@@ -148,7 +148,7 @@ class StandInDriver:
                 return f"NodePrepareResources failed for ResourceClaim {name(claim)}: {error}"
             self._uses[key] = ClaimInUse(claim)
         use = self._uses[key]
-        others = [each for each, created in use.pods.items() if created and each != uid(pod)]
+        others = [other for other, created in use.pods.items() if created and other != uid(pod)]
         error = deciding.container_refusal(self._on(node), claim, uid(pod), others)
         use.pods[uid(pod)] = not error
         return error
@@ -193,7 +193,7 @@ class StandInDriver:
             if plain.startswith(f"{node}-{self.name}-")
             for device in devices
         ]
-        there = {each["name"] for each in deciding.has(self._on(node), offered)}
+        there = {device["name"] for device in deciding.has(self._on(node), offered)}
         mine = claim["status"]["allocation"]["devices"]["results"]
         gone = [x["device"] for x in mine if x["driver"] == self.name and x["device"] not in there]
         return str(gone[0]) if offered and gone else ""
@@ -204,31 +204,31 @@ class StandInDriver:
         """Offer these devices on a node from now on, as a new generation of its pool."""
         (first, *_) = [x for x in await self._slices() if x["spec"]["nodeName"] == node]
         before = self._offered.get(first["metadata"]["name"], first["spec"].get("devices") or [])
-        known = {each["name"]: each for each in before}
+        known = {device["name"]: device for device in before}
         bodies = [known.get(x, {"name": x}) if isinstance(x, str) else x for x in devices]
         self._offered[first["metadata"]["name"]] = bodies
         await self._write(first, bodies)
 
     async def offer(self) -> None:
         """Publish what the habits make of the devices, where that is something else now."""
-        publishing = any(each.publishes for each in self.habits)
-        for each in await self._slices() if publishing or self._offered else ():
-            plain = each["metadata"]["name"]
-            await self._write(each, self._offered.setdefault(plain, each["spec"]["devices"]))
+        publishing = any(habit.publishes for habit in self.habits)
+        for body in await self._slices() if publishing or self._offered else ():
+            plain = body["metadata"]["name"]
+            await self._write(body, self._offered.setdefault(plain, body["spec"]["devices"]))
 
     async def _slices(self) -> list[Document]:
         kind: Version = (self.fleet.resource_api, "ResourceSlice")
-        found = await self.client.list(kind)
-        return [each for each in found if each["spec"]["driver"] == self.name]
+        bodies = await self.client.list(kind)
+        return [body for body in bodies if body["spec"]["driver"] == self.name]
 
     async def _write(self, body: Document, devices: Sequence[Document]) -> None:
         spec, node = body["spec"], body["spec"]["nodeName"]
         habits = self._on(node)
         used = {
-            str(each["device"])
+            str(result["device"])
             for entry in self._checkpoints[node].values()
             if entry.stage is Stage.COMPLETED
-            for each in entry.claim["status"]["allocation"]["devices"]["results"]
+            for result in entry.claim["status"]["allocation"]["devices"]["results"]
         }
         shown = deciding.shows(habits, devices, used)
         if shown != spec.get("devices"):

@@ -65,10 +65,10 @@ class Follower:
         body = json.loads(await read(answer))
         if answer.status != 200:
             raise _Expired(str(body))
-        found = {_key(obj): obj for obj in body["items"] or ()}
-        for key in [key for key in known if key not in found]:
+        listed = {_key(obj): obj for obj in body["items"] or ()}
+        for key in [key for key in known if key not in listed]:
             self.notice("DELETED", known.pop(key))
-        for key, obj in found.items():
+        for key, obj in listed.items():
             before = known.get(key)
             if before is None or _version(before) != _version(obj):
                 known[key] = obj

@@ -128,9 +128,10 @@ class History:
             revision = restore()
             now = time.time()
             restored = [
-                made
-                for each in await self._stored(revision)
-                if (made := _revision({"kv": each}, int(each["mod_revision"]), now)) is not None
+                revision_there
+                for pair in await self._stored(revision)
+                if (revision_there := _revision({"kv": pair}, int(pair["mod_revision"]), now))
+                is not None
             ]
             for change in restoring(self._now, restored, self._received + 1):
                 self._received = change.number
@@ -235,10 +236,10 @@ class History:
         if self.audit is None or not _is_audited(revision):
             return self._by_manager(revision, self.managers)
         lost = self.audit.lost(_address(revision), revision.at)
-        found = self._by_manager(revision, {write.agent: write.user for write in lost})
+        by_manager = self._by_manager(revision, {write.agent: write.user for write in lost})
         if len({write.user for write in lost}) == 1:
             return lost[0]
-        return found
+        return by_manager
 
     def _by_manager(self, revision: Revision, users: Mapping[str, str]) -> AuditedWrite:
         """The user of the field manager that wrote last. A removal leaves no managed field."""
@@ -271,22 +272,24 @@ def restoring(
         restored: each restored object.
         first: the number of the first revision.
     """
-    kept = {_address(each): each for each in restored}
+    kept = {_address(revision): revision for revision in restored}
     gone = [
-        replace(each, type="DELETED", previous=each.data)
-        for address, each in now.items()
+        replace(revision, type="DELETED", previous=revision.data)
+        for address, revision in now.items()
         if address not in kept
     ]
     changed = [
-        replace(each, type="MODIFIED", previous=now[address].data)
+        replace(revision, type="MODIFIED", previous=now[address].data)
         if address in now
-        else replace(each, type="ADDED", previous=None)
-        for address, each in kept.items()
-        if address not in now or now[address].data != each.data
+        else replace(revision, type="ADDED", previous=None)
+        for address, revision in kept.items()
+        if address not in now or now[address].data != revision.data
     ]
-    gone.sort(key=lambda each: each.plural != "pods")
-    changed.sort(key=lambda each: each.plural == "pods")
-    return [replace(each, number=first + index) for index, each in enumerate((*gone, *changed))]
+    gone.sort(key=lambda revision: revision.plural != "pods")
+    changed.sort(key=lambda revision: revision.plural == "pods")
+    return [
+        replace(revision, number=first + index) for index, revision in enumerate((*gone, *changed))
+    ]
 
 
 def _address(revision: Revision) -> _Address:
@@ -306,15 +309,15 @@ def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | N
     if deleted and previous is None:
         return None
     version = int(event["kv"]["mod_revision"])
-    found = previous if deleted else _object(event["kv"]["value"], version)
-    assert found is not None
-    shown = {**found, "metadata": {**found["metadata"], "resourceVersion": str(version)}}
-    meta = found["metadata"]
+    obj = previous if deleted else _object(event["kv"]["value"], version)
+    assert obj is not None
+    shown = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    meta = obj["metadata"]
     change = "DELETED" if deleted else "ADDED" if previous is None else "MODIFIED"
     return Revision(
         number=number,
         type=change,
-        group=found["apiVersion"].rpartition("/")[0],
+        group=obj["apiVersion"].rpartition("/")[0],
         plural=plural,
         namespace=meta.get("namespace", ""),
         name=meta["name"],
@@ -335,9 +338,9 @@ def _plural(parts: Sequence[str]) -> str:
 
 def _object(value: str, version: int) -> Document:
     """The object with its version, which etcd stores outside the object."""
-    found = decode(base64.b64decode(value))
-    found["metadata"]["resourceVersion"] = str(version)
-    return found
+    obj = decode(base64.b64decode(value))
+    obj["metadata"]["resourceVersion"] = str(version)
+    return obj
 
 
 def _is_audited(revision: Revision) -> bool:

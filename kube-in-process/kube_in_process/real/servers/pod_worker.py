@@ -210,11 +210,11 @@ class PodWorker:
     async def _missing(self) -> str:
         """Why the devices of the pod cannot be prepared, or ''."""
         pod = self.pod
-        for each in pod_claims(pod):
-            if each.claim == "":
+        for pod_claim in pod_claims(pod):
+            if pod_claim.claim == "":
                 continue
-            shown = f"{namespace(pod)}/{each.claim or each.template}"
-            claim = await self._claim(namespace(pod), each.claim) if each.claim else None
+            shown = f"{namespace(pod)}/{pod_claim.claim or pod_claim.template}"
+            claim = await self._claim(namespace(pod), pod_claim.claim) if pod_claim.claim else None
             if claim is None:
                 return f"failed to fetch ResourceClaim {shown}: not found"
             if allocation_of(claim) is None:
@@ -243,11 +243,14 @@ class PodWorker:
         The kubelet compares PodGroups by name, because a pod does not have its group's UID.
         """
         listed = reserved_for(claim)
-        if any(each["uid"] == uid(self.pod) for each in listed):
+        if any(reference["uid"] == uid(self.pod) for reference in listed):
             return True
         if not self.host.pod_groups or not group_name(self.pod):
             return False
-        return any(is_group(each) and each["name"] == group_name(self.pod) for each in listed)
+        return any(
+            is_group(reference) and reference["name"] == group_name(self.pod)
+            for reference in listed
+        )
 
     async def _run(self) -> None:
         """Run until the containers end, the pod is deleted, or the node is rebooted."""

@@ -57,10 +57,10 @@ def folder_of(version: str, environment: Mapping[str, str] = os.environ) -> Path
         if (Path(given) / version).is_dir():
             return Path(given) / version
         try:
-            found = find_programs(Path(given), (API_SERVER,))
+            programs = find_programs(Path(given), (API_SERVER,))
         except CannotStart:
             return None
-        return Path(given) if ".".join(map(str, found.version)) == version else None
+        return Path(given) if ".".join(map(str, programs.version)) == version else None
     stored = sorted(_store(environment).glob(f"{version}.*-*-*"), key=_patch)
     return stored[-1] if stored else None
 
@@ -91,17 +91,17 @@ def find_programs(directory: Path, wanted: Sequence[str] = ALL) -> Programs:
     for name in wanted:
         _check_file(directory / name)
     answers = {name: _asked(directory / name) for name in wanted}
-    found = {
+    versions = {
         name: _parsed(directory / name, answer) for name, answer in answers.items() if name != ETCD
     }
-    first = next(iter(found))
-    for name, (version, text) in found.items():
-        if version != found[first][0]:
+    first = next(iter(versions))
+    for name, (version, text) in versions.items():
+        if version != versions[first][0]:
             raise CannotStart(
-                f"{directory / name} is {text}, but {first} is {found[first][1]}: "
+                f"{directory / name} is {text}, but {first} is {versions[first][1]}: "
                 "the programs of a folder must be of one version"
             )
-    version, text = found[first]
+    version, text = versions[first]
     if version < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise CannotStart(f"{directory / first} is {text}; {oldest} or newer is needed")
@@ -143,11 +143,11 @@ def _asked(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _parsed(path: Path, answer: subprocess.CompletedProcess[str]) -> tuple[tuple[int, int], str]:
-    found = _KUBERNETES.search(answer.stdout)
-    if found is None:
+    match = _KUBERNETES.search(answer.stdout)
+    if match is None:
         lines = (answer.stdout + answer.stderr).strip().splitlines() or ["nothing"]
         raise CannotStart(f"{path} --version says {lines[-1]!r}, not 'Kubernetes v1...'")
-    major, minor, rest = found.groups()
+    major, minor, rest = match.groups()
     return (int(major), int(minor)), f"v{major}.{minor}{rest}"
 
 

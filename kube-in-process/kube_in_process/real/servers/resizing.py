@@ -85,18 +85,18 @@ class Resizer:
         if node in self.host.lost:
             return True
         async with self.host.slots:
-            found = await self.host.client.get(NODE, "", node)
+            stored = await self.host.client.get(NODE, "", node)
         workers = {
-            uid(each.pod): each
-            for each in self.on(node)
-            if each.sizes is not None and (each.runs or not each.leaving)
+            uid(worker.pod): worker
+            for worker in self.on(node)
+            if worker.sizes is not None and (worker.runs or not worker.leaving)
         }
-        pods = {key: each.pod for key, each in workers.items()}
-        here = AdmittedPods(pods, {key: _sizes(each) for key, each in workers.items()})
+        pods = {key: worker.pod for key, worker in workers.items()}
+        here = AdmittedPods(pods, {key: _sizes(worker) for key, worker in workers.items()})
         for pod in list(here.reverted()):
             await workers[uid(pod)].report(resize_reverted(pod))
         waits = False
-        for verdict in list(here.retry(amounts(found["status"].get("allocatable")))):
+        for verdict in list(here.retry(amounts(stored["status"].get("allocatable")))):
             worker = workers[uid(verdict.pod)]
             if verdict.answer is ResizeAnswer.ADMITTED:
                 await self._resize(worker, here.sizes[uid(verdict.pod)])

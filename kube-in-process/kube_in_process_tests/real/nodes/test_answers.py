@@ -36,8 +36,8 @@ class AnsweringServer:
         if method == "GET" and "resourceclaims" in path:
             return 200, copy.deepcopy(self.claim)
         if method == "GET":
-            found = self.slices.get(name)
-            return (404, {}) if found is None else (200, copy.deepcopy(found))
+            stored = self.slices.get(name)
+            return (404, {}) if stored is None else (200, copy.deepcopy(stored))
         assert isinstance(body, dict)
         self.writes += 1
         self.slices[body["metadata"]["name"]] = copy.deepcopy(body)
@@ -73,8 +73,8 @@ class Bench:
         (self.node.root.parent / "boot-id").write_text(f"{number}\n")
 
     def has(self, *names: str, **fields: Any) -> None:
-        found = [habit(each, **fields) for each in names]
-        (self.home / "habits").write_text(json.dumps(written(found)))
+        habits = [habit(name, **fields) for name in names]
+        (self.home / "habits").write_text(json.dumps(written(habits)))
 
     def prepare(self) -> str:
         return self.answers.prepare(self.node, "team", "c", "u")[0]
@@ -86,7 +86,7 @@ class Bench:
         """The generation of the pool, and its devices."""
         self.answers.publish(self.node)
         spec = self.server.slices[SLICE]["spec"]
-        return spec["pool"]["generation"], [each["name"] for each in spec["devices"]]
+        return spec["pool"]["generation"], [device["name"] for device in spec["devices"]]
 
 
 @pytest.fixture

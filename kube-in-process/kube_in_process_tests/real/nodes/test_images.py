@@ -20,7 +20,7 @@ def test_the_archive_names_the_image_and_its_layer(tmp_path: Path) -> None:
     busybox.write_bytes(b"a program")
     images.write_image(tmp_path / "image.tar", busybox)
     with tarfile.open(tmp_path / "image.tar") as archive:
-        read = {each.name: archive.extractfile(each) for each in archive.getmembers()}
+        read = {member.name: archive.extractfile(member) for member in archive.getmembers()}
         data = {name: file.read() for name, file in read.items() if file is not None}
     (manifest,) = json.loads(data["manifest.json"])
     assert manifest["RepoTags"] == [images.IMAGE]

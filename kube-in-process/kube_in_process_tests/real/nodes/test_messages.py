@@ -18,8 +18,8 @@ def test_a_claim_in_a_request_is_read() -> None:
     asked = message(DRA, "NodePrepareResourcesRequest").FromString(
         b"\n" + bytes([len(claim)]) + claim
     )
-    (found,) = asked.claims
-    assert (found.namespace, found.uid, found.name) == ("team", "uid", "slice")
+    (read,) = asked.claims
+    assert (read.namespace, read.uid, read.name) == ("team", "uid", "slice")
 
 
 def test_an_answer_has_the_devices_of_each_claim_by_uid() -> None:

@@ -40,12 +40,12 @@ class KeptDocuments:
         return copy.deepcopy(self.claims if kind[1] == "ResourceClaim" else self.slices)
 
     async def patch(self, kind: object, space: str, name: str, patch: Object) -> None:
-        (found,) = [each for each in self.slices if each["metadata"]["name"] == name]
-        found["spec"] |= patch["spec"]
+        (stored,) = [body for body in self.slices if body["metadata"]["name"] == name]
+        stored["spec"] |= patch["spec"]
 
     def published(self, node: str = "node-0") -> tuple[int, Names]:
-        (found,) = [each["spec"] for each in self.slices if each["spec"]["nodeName"] == node]
-        return found["pool"]["generation"], [each["name"] for each in found["devices"]]
+        (spec,) = [body["spec"] for body in self.slices if body["spec"]["nodeName"] == node]
+        return spec["pool"]["generation"], [device["name"] for device in spec["devices"]]
 
 
 def claim(*listed: Object, driver: str = FLEET.driver) -> Object:
@@ -80,8 +80,8 @@ async def test_it_is_asked_for_the_first_pod_on_a_node_and_after_the_last(
     driver: StandInDriver,
 ) -> None:
     one, two, far = pod("p1"), pod("p2"), pod("p3", "node-1")
-    for each in (one, two, far):
-        assert driver.prepare(each, claim(REFERENCE)) == ""
+    for asked in (one, two, far):
+        assert driver.prepare(asked, claim(REFERENCE)) == ""
     assert driver.prepared == [("team/c", "node-0"), ("team/c", "node-1")]
     assert driver.unprepare(one) == ""
     assert verbs(driver) == ["prepare", "prepare"]

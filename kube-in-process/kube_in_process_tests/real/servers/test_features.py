@@ -32,18 +32,18 @@ GROUPS = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
 def test_flags_of_the_api_server(
     version: tuple[int, int], pod_groups: bool, expected: tuple[str, ...]
 ) -> None:
-    found = features_of(version, pod_groups=pod_groups)
-    assert found.api_server_flags() == expected
-    assert found.gate_flags() == expected[:1]
+    features = features_of(version, pod_groups=pod_groups)
+    assert features.api_server_flags() == expected
+    assert features.gate_flags() == expected[:1]
 
 
 def test_taint_rules_are_switched_on_where_there_are_any() -> None:
-    found = features_of((1, 36), taint_rules=True)
-    assert found.api_server_flags() == (
+    features = features_of((1, 36), taint_rules=True)
+    assert features.api_server_flags() == (
         "--feature-gates=DRADeviceTaintRules=true",
         "--runtime-config=resource.k8s.io/v1beta2=true",
     )
-    assert found.scheduler_flags() == ()
+    assert features.scheduler_flags() == ()
     assert features_of((1, 36), taint_rules=True, pod_groups=True).scheduler_flags() == (GROUPS,)
     assert features_of((1, 35), taint_rules=True) == features_of((1, 35))
 

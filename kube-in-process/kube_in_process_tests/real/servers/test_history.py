@@ -29,15 +29,15 @@ def stored(api: str, version: int, manager: str = "kubectl") -> dict[str, Any]:
 
 def event(key: str, version: int, value: dict[str, Any] | None, before: int = 0) -> dict[str, Any]:
     kv = {"key": b64(key), "mod_revision": str(version)}
-    found: dict[str, Any] = {"kv": kv}
+    event_there: dict[str, Any] = {"kv": kv}
     if value is None:
-        found["type"] = "DELETE"
+        event_there["type"] = "DELETE"
     else:
         kv["value"] = b64(json.dumps(value))
     if before:
         old = json.dumps(stored("resource.k8s.io/v1", before))
-        found["prev_kv"] = {"key": kv["key"], "mod_revision": str(before), "value": b64(old)}
-    return found
+        event_there["prev_kv"] = {"key": kv["key"], "mod_revision": str(before), "value": b64(old)}
+    return event_there
 
 
 REF = {"resource": "resourceclaims", "namespace": "team", "name": "slice"}
@@ -99,8 +99,11 @@ def test_a_claim_from_its_creation_to_its_end(tmp_path: Path) -> None:
         entries,
         [event(CLAIM, 5, claim), event(CLAIM, 7, claim, 5), event(CLAIM, 9, None, 7)],
     )
-    found = [(each.number, each.type, each.actor, each.verb) for each in history.revisions]
-    assert found == [
+    told = [
+        (revision.number, revision.type, revision.actor, revision.verb)
+        for revision in history.revisions
+    ]
+    assert told == [
         (5, "ADDED", "anna", "create"),
         (7, "MODIFIED", "scheduler", "update"),
         (9, "DELETED", "kcm", "delete"),
@@ -122,12 +125,12 @@ def test_who_takes_the_last_finalizer_off_deletes(tmp_path: Path) -> None:
         audited("update", "7", "kcm", **going),
     ]
     history = read(tmp_path / "log", entries, [event(CLAIM, 9, None, 7)])
-    assert [each.actor for each in history.revisions] == ["kcm"]
+    assert [revision.actor for revision in history.revisions] == ["kcm"]
 
 
 def test_a_deletion_that_is_answered_with_a_status_has_its_user(tmp_path: Path) -> None:
     history = read(tmp_path / "log", [audited("delete", "", "anna")], [event(CLAIM, 9, None, 7)])
-    assert [each.actor for each in history.revisions] == ["anna"]
+    assert [revision.actor for revision in history.revisions] == ["anna"]
 
 
 def test_what_the_log_does_not_have_yet_is_waited_for_in_order(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_what_the_log_does_not_have_yet_is_waited_for_in_order(tmp_path: Path) -
     assert history.revisions == []
     log.write_text(whole)
     history._release(history._waiting[0][0])
-    assert [(each.number, each.actor) for each in history.revisions] == [
+    assert [(revision.number, revision.actor) for revision in history.revisions] == [
         (5, "anna"),
         (6, "kubectl"),
     ]
@@ -157,7 +160,7 @@ def test_who_names_the_version_before_wrote_and_who_names_it_did_not(tmp_path: P
     ]
     claim = stored("resource.k8s.io/v1", 7)
     history = read(tmp_path / "log", entries, [event(CLAIM, 7, claim, 5)])
-    assert [each.actor for each in history.revisions] == ["the-controller"]
+    assert [revision.actor for revision in history.revisions] == ["the-controller"]
 
 
 def test_a_write_whose_end_was_not_logged_is_of_a_request_under_way(tmp_path: Path) -> None:
@@ -169,15 +172,15 @@ def test_a_write_whose_end_was_not_logged_is_of_a_request_under_way(tmp_path: Pa
         begun("another", "claimctl", now - timedelta(hours=1)),
     ]
     history = read(tmp_path / "log", entries, [event(CLAIM, 5, claim)], waited=10.0)
-    assert [each.actor for each in history.revisions] == ["the-controller"]
+    assert [revision.actor for revision in history.revisions] == ["the-controller"]
     alone = read(tmp_path / "alone", entries[1:], [event(CLAIM, 5, claim)], waited=10.0)
-    assert [each.actor for each in alone.revisions] == ["somebody"]
+    assert [revision.actor for revision in alone.revisions] == ["somebody"]
 
 
 def test_a_write_that_no_request_explains_is_nobodys_who_is_known(tmp_path: Path) -> None:
     claim = stored("resource.k8s.io/v1", 5, "claimctl")
     history = read(tmp_path / "log", [], [event(CLAIM, 5, claim)], waited=10.0)
-    assert [each.actor for each in history.revisions] == ["claimctl"]
+    assert [revision.actor for revision in history.revisions] == ["claimctl"]
 
 
 def test_keys_of_other_kinds_only_move_the_position(tmp_path: Path) -> None:
@@ -193,7 +196,7 @@ def test_custom_resources_and_nodes_have_their_plural(tmp_path: Path) -> None:
         event("/registry/minions/slice", 4, stored("v1", 4)),
     ]
     history = read(tmp_path / "log", [], events, waited=10.0)
-    assert [each.plural for each in history.revisions] == ["downgradeplans", "nodes"]
+    assert [revision.plural for revision in history.revisions] == ["downgradeplans", "nodes"]
 
 
 def test_a_compaction_ahead_of_the_history_is_an_end() -> None:
@@ -214,13 +217,15 @@ def test_what_a_restore_changes_is_told_in_an_order_that_accuses_nobody() -> Non
     """Pods go before the claims change, and those that come back do so after the claims."""
     present = [named("resourceclaims", "slice", 9), named("pods", "new", 8), named("pods", "a", 2)]
     backup = [named("pods", "old", 3), named("resourceclaims", "slice", 4), named("pods", "a", 2)]
-    told = restoring({(each.plural, "team", each.name): each for each in present}, backup, 10)
-    assert [(each.number, each.type, each.name) for each in told] == [
+    told = restoring(
+        {(revision.plural, "team", revision.name): revision for revision in present}, backup, 10
+    )
+    assert [(revision.number, revision.type, revision.name) for revision in told] == [
         (10, "DELETED", "new"),
         (11, "MODIFIED", "slice"),
         (12, "ADDED", "old"),
     ]
-    assert [each.previous for each in told] == [present[1].data, present[0].data, None]
+    assert [revision.previous for revision in told] == [present[1].data, present[0].data, None]
 
 
 def test_after_a_restore_numbers_grow_on_and_versions_begin_again(
@@ -248,11 +253,11 @@ def test_after_a_restore_numbers_grow_on_and_versions_begin_again(
         more.write(audited("update", "7", "after", asked="5") + "\n")
     history._take({"events": [event(CLAIM, 7, claim, 5)]})
     history._release(history._waiting[0][0])
-    assert [(each.number, each.actor) for each in history.revisions] == [
+    assert [(revision.number, revision.actor) for revision in history.revisions] == [
         (5, "anna"),
         (7, "before"),
         (8, RESTORE),
         (9, "after"),
     ]
-    versions = [each.object()["metadata"]["resourceVersion"] for each in history.revisions]
+    versions = [revision.object()["metadata"]["resourceVersion"] for revision in history.revisions]
     assert versions == ["5", "7", "5", "7"]

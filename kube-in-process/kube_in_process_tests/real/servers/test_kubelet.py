@@ -69,7 +69,7 @@ def play(story: Callable[[Cluster, Kubelets, AwayServer], Any]) -> list[str]:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await cluster.stop()
-        pods = [each.object() for each in cluster.history() if each.plural == "pods"]
+        pods = [revision.object() for revision in cluster.history() if revision.plural == "pods"]
         phases = [pod["status"]["phase"] for pod in pods]
         return [*dict.fromkeys(phases)]
 
@@ -160,7 +160,9 @@ def _cpu(cluster: Cluster, name: str) -> tuple[str, str, str]:
     """What is allocated, what is actual, and why a resize waits."""
     status = cluster.admin.get("pods", "team", name)["status"]
     main = status["containerStatuses"][0]
-    waits = [each for each in status["conditions"] if each["type"] == "PodResizePending"]
+    waits = [
+        condition for condition in status["conditions"] if condition["type"] == "PodResizePending"
+    ]
     reason = waits[0]["reason"] if waits else ""
     return main["allocatedResources"]["cpu"], main["resources"]["requests"]["cpu"], reason
 

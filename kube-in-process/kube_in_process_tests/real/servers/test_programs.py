@@ -23,9 +23,9 @@ from kube_in_process_tests.real.scripts import write
 
 
 def test_a_folder_with_all_programs_has_their_version(tmp_path: Path) -> None:
-    found = find_programs(scripts.folder_of(tmp_path))
-    assert (found.version, found.text) == ((1, 36), "v1.36.2")
-    assert found.path(ETCD) == str(tmp_path / "etcd")
+    programs = find_programs(scripts.folder_of(tmp_path))
+    assert (programs.version, programs.text) == ((1, 36), "v1.36.2")
+    assert programs.path(ETCD) == str(tmp_path / "etcd")
 
 
 def test_an_etcd_that_refuses_the_flag_still_runs_on_this_machine(tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_an_etcd_that_refuses_the_flag_still_runs_on_this_machine(tmp_path: Path
     "said", ["Kubernetes v1.32.13", "Kubernetes v1.36.2-vendor.1", "Kubernetes v1.40.0-rc.0"]
 )
 def test_versions_of_vendors_and_releases_are_read(tmp_path: Path, said: str) -> None:
-    found = find_programs(scripts.folder_of(tmp_path, version=said))
-    assert f"Kubernetes {found.text}" == said
+    programs = find_programs(scripts.folder_of(tmp_path, version=said))
+    assert f"Kubernetes {programs.text}" == said
 
 
 def refusal(folder: Path) -> str:
@@ -59,7 +59,7 @@ def test_a_missing_program_is_named(tmp_path: Path, name: str) -> None:
     scripts.folder_of(tmp_path)
     (tmp_path / name).unlink()
     assert refusal(tmp_path).startswith(f"{tmp_path}/{name} is missing")
-    assert present(tmp_path) == tuple(each for each in ALL if each != name)
+    assert present(tmp_path) == tuple(program for program in ALL if program != name)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -103,6 +103,7 @@ def test_the_document_is_stable() -> None:
         "consumers": {"bound": 1, "pending": 0},
         "reservations": ["train-slice"],
         "retentionPolicies": ["WhileRunning"],
+        "ordinal": None,
         "releaseAsked": False,
         "idle": None,
         "creationTimestamp": None,

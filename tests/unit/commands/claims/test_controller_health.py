@@ -135,6 +135,11 @@ def found(
 NAME = "ClaimReservation train-slice"
 
 
+def made(pod: Pod, seconds: float) -> Pod:
+    """The pod, made so long ago."""
+    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=after(-seconds)))
+
+
 @pytest.mark.parametrize(
     ("on", "status", "workload", "pods", "expected"),
     [
@@ -146,6 +151,15 @@ NAME = "ClaimReservation train-slice"
             ACTIVE,
             (running("a"),),
             [(Sign.STATUS_BEHIND, f"{NAME} reports 0 consumers, but there are 1")],
+        ),
+        (claim(WORKLOAD), recorded(), ACTIVE, (made(running("a"), 19),), []),
+        (claim(WORKLOAD), recorded(consumers=3), ACTIVE, (running("a"),), []),
+        (
+            claim(WORKLOAD),
+            recorded(consumers=1),
+            ACTIVE,
+            (),
+            [(Sign.STATUS_BEHIND, f"{NAME} reports 1 consumers, but there are 0")],
         ),
         (
             claim(WORKLOAD),
@@ -251,6 +265,7 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
         server.claim("slice", reference)
         server.pod("a")
         server.reservation(status=server.held_status(reference) | {"observedGeneration": 1})
+        await server.clock.sleep(began := 30.0)
         lists = 0
 
         def hook(point: FaultPoint) -> Fault | None:
@@ -264,7 +279,7 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
 
         server.handler.fault = hook
         told = await explain_with_controller(server.client, ML, "slice", server.clock)
-        assert server.clock.monotonic() == (PAUSES[0] if acts else sum(PAUSES))
+        assert server.clock.monotonic() - began == (PAUSES[0] if acts else sum(PAUSES))
         degraded = as_json(explanation_of(told, NOW))["controller"]["degraded"]
         assert degraded == (not acts)
         return [

@@ -279,3 +279,14 @@ async def test_explain_says_that_a_claim_is_left_alone() -> None:
     assert [one.sign for one in controller_health.troubles(ACTING, told.assessment)] == []
     assert any("leaves the claim alone" in line for line in claim_lines(told))
     assert as_json(explanation_of(told, made.clock.now()))["leftAlone"] is True
+
+
+async def test_a_claim_that_asks_in_vain_is_told_so_before_a_pod_waits() -> None:
+    server = Server.started()
+    exactly = {"name": "gpu", "exactly": {"deviceClassName": "nosuch"}}
+    spec = {"devices": {"requests": [exactly]}}
+    meta = {"name": "slice", "namespace": NAMESPACE}
+    server.admin.create("resourceclaims", {"metadata": meta, "spec": spec})
+    told = await explained(server)
+    assert [matter.reason for matter in told.matters] == ["NoDeviceClass"]
+    assert advice(told)[0].startswith("Create DeviceClass nosuch")

@@ -37,10 +37,14 @@ def claim(*, allocated: bool = True, listed: tuple[Json, ...] = ()) -> ResourceC
     return convert({"metadata": meta, "status": status}, ResourceClaim)
 
 
-def pod(made: str = SINCE, node: str = "", **spec: Any) -> Pod:
+def pod(made: str = SINCE, node: str = "", prepared: str = "False", **spec: Any) -> Pod:
+    """
+    Args:
+        prepared: whether its kubelet has prepared its devices; '' if it has reported nothing.
+    """
     named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}], **spec}
-    unready = {"type": "PodReadyToStartContainers", "status": "False"}
-    status: Json = {"phase": "Pending", "conditions": [unready] if node else []}
+    ready = {"type": "PodReadyToStartContainers", "status": prepared}
+    status: Json = {"phase": "Pending", "conditions": [ready] if node and prepared else []}
     meta = {"name": "p", "namespace": "ml", "uid": "p", "creationTimestamp": made}
     return convert({"metadata": meta, "spec": {**named, "nodeName": node}, "status": status}, Pod)
 
@@ -81,6 +85,8 @@ def found(*pods: Pod, made: ClaimReservation | None = None, **more: Any) -> tupl
          "Pod p waits for its devices; see why: claimctl explain pod/p -n ml"),
         (lambda: found(pod(node="n1")), "PodsWait", "1 pod waits",
          "Pod p has a node and does not start; see why: claimctl explain pod/p -n ml"),
+        (lambda: found(pod(node="n1", prepared="")), "PodsWait", "1 pod waits",
+         "Pod p has a node and does not start; see why: claimctl explain pod/p -n ml"),
         (lambda: found(made=reservation(Reserved=("False", "FrozenForDowngrade"))),
          "FrozenForDowngrade", "not held, frozen for the downgrade: its devices are lost when",
          "Do not scale its workload to 0 now. The next step: claimctl downgrade status"),
@@ -106,6 +112,7 @@ def test_what_is_wrong_has_a_line_and_a_step(
     [
         lambda: found(),
         lambda: found(pod(made="2026-03-01T11:59:51Z")),
+        lambda: found(pod(node="n1", prepared="True")),
         lambda: found(pod(schedulingGates=[{"name": "later"}])),
         lambda: found(made=reservation(Ready=("True", "Ready"), Released=("False", "Held"))),
         lambda: found(made=reservation(Reserved=("False", "NotAllocated")), allocated=False),
@@ -125,6 +132,18 @@ def test_pods_that_wait_for_a_known_cause_need_no_further_look() -> None:
     assert (cause.reason, waits.reason, waits.steps) == ("NodeCordoned", "PodsWait", ())
     assert "kubectl uncordon n1 or claimctl release slice -n ml" in cause.steps[0]
     assert made.shown_state == "Allocated (NodeCordoned)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "kinds"),
+    [("Settling", []), ("ForceDeletedPods", ["NodeCordoned", "ForceDeletedPods"])],
+)
+def test_where_devices_are_is_no_matter_for_a_release_that_is_soon_over(
+    reason: str, kinds: list[str]
+) -> None:
+    made = reservation(Released=("False", reason))
+    matters = judgement(ClaimView(claim(), (), (made,)), cordoned(), NOW)
+    assert [matter.reason for matter in matters] == kinds
 
 
 @given(age=st.integers(0, 60), bound=st.booleans(), gated=st.booleans(), allocated=st.booleans())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.commands.claims.advice import SEE_WHETHER, workload_advice
-from claimctl.commands.claims.pod_advice import pod_advice
+from claimctl.commands.claims.pod_advice import WELL, next_steps, pod_advice
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.wire.coordination import Event, EventSeries
@@ -260,3 +260,29 @@ async def test_a_workload_whose_reservation_a_limit_refuses_shows_what_is_allowe
     server.reservation()
     now = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
     assert now.problems == ()
+
+
+async def test_what_has_ended_needs_no_claim_and_no_hold_any_more() -> None:
+    server = Server.started()
+    labels = {"app": "train"}
+    template = {
+        "containers": [{"name": "main", "image": "x"}],
+        "restartPolicy": "Never",
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+    }
+    note = {"claimctl.io/reserve": "*"}
+    meta = {"name": "train", "namespace": NAMESPACE, "annotations": note}
+    body = {"metadata": {"labels": labels}, "spec": template}
+    server.admin.create("jobs", {"metadata": meta, "spec": {"template": body}})
+    server.pod("done")
+    server.admin.patch("pods", NAMESPACE, "done", {"status": {"phase": "Succeeded"}}, "status")
+    found = await explain_workload(server.client, NAMESPACE, "Job", "train", server.clock)
+    assert workload_advice(found)[0].startswith("Create claim slice")
+    ends = [{"type": type_, "status": "True"} for type_ in ("SuccessCriteriaMet", "Complete")]
+    times = {"startTime": "2026-03-01T12:00:00Z", "completionTime": "2026-03-01T12:00:00Z"}
+    status = {"status": {"conditions": ends, **times}}
+    server.admin.patch("jobs", NAMESPACE, "train", status, "status")
+    found = await explain_workload(server.client, NAMESPACE, "Job", "train", server.clock)
+    assert workload_advice(found) == [WELL]
+    pod = await explain_pod(server.client, NAMESPACE, "done", server.clock)
+    assert next_steps(pod) == (WELL,)

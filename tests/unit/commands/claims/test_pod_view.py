@@ -35,6 +35,22 @@ async def test_each_cause_has_its_reason() -> None:
     }
 
 
+async def test_a_kubelet_that_reports_nothing_is_to_be_looked_at() -> None:
+    server = Server.started()
+    server.claim("slice", server.pod("a"))
+    server.admin.patch("pods", NAMESPACE, "a", {"status": {"phase": "Pending"}}, "status")
+    found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
+    text = "the kubelet of n1 has not reported anything about the pod"
+    assert found.reasons() == (("Starting", text),)
+    assert pod_advice(found)[-1].endswith("see whether its kubelet works: kubectl describe node n1")
+    status = [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    patch = {"status": {"containerStatuses": status}}
+    server.admin.patch("pods", NAMESPACE, "a", patch, "status")
+    found = await explain_pod(server.client, NAMESPACE, "a", server.clock)
+    assert found.reasons() == (("Starting", "the kubelet of n1 starts the pod"),)
+    assert pod_advice(found) == ("Wait a moment, and look again.",)
+
+
 @pytest.mark.parametrize("status", ["", "False", "True"])
 async def test_a_pod_that_waits_for_the_driver_of_a_claim_is_told_so(status: str) -> None:
     server = Server.started()

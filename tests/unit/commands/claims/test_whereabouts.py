@@ -214,3 +214,12 @@ def test_a_device_that_is_kept_for_ever_is_given_up_beside_the_deletion_of_its_p
         "kubectl -n ml delete pod p",
         f"{NEVER}give it up: claimctl release slice -n ml",
     )
+
+
+def test_a_claim_that_is_being_released_is_not_to_be_given_up_again() -> None:
+    said = {"type": "Released", "status": "False", "reason": "ForceDeletedPods", "message": ""}
+    status = {"claimUID": "c", "conditions": [said]}
+    body = {"metadata": {"name": "train"}, "spec": {"resourceClaimName": "slice"}}
+    made = convert({**body, "status": status}, ClaimReservation)
+    (only,) = found(piece(GPU_1), reservations=(made,))
+    assert (only.reason, only.steps) == ("DeviceGone", ())

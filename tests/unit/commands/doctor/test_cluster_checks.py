@@ -155,6 +155,36 @@ async def test_a_workload_that_is_gone_waits_for_the_release_that_takes_its_entr
     assert used.verdict == "waits", "its last pods end"
 
 
+async def test_a_hold_for_the_pods_of_a_workload_that_is_gone_is_no_problem() -> None:
+    made = Server.started()
+    reference = made.deployment()
+    made.claim("slice", reference)
+    reserved = {"type": "Reserved", "status": "True", "reason": "Reserved", "message": ""}
+    stamped = {**reserved, "lastTransitionTime": "2026-03-01T12:00:00Z"}
+    made.reservation(status=made.held_status(reference) | {"conditions": [stamped]})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", "waits")
+
+
+async def test_what_is_gone_from_a_list_is_no_problem_while_the_claim_is_released() -> None:
+    made = Server.started()
+    made.claim("slice", made.deployment())
+    release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
+    made.reservation(status=made.held_status({}) | {"release": release, "reservedFor": None})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", "waits")
+    (finding,) = findings(replace(seen, reservations=()))
+    assert finding.verdict == "problem"
+
+
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:
     rights = tuple(f"get things{number}" for number in range(29))
     (finding,) = findings(ObservedCluster("hold", missing_rights=rights))
@@ -174,6 +204,7 @@ def test_one_cause_of_many_missing_rights_is_one_line() -> None:
         (MatterKind.TOO_MANY_DEVICES, False, "waiting-pods", CheckVerdict.PROBLEM),
         (MatterKind.HOLD_OFF, True, "reservations", CheckVerdict.PROBLEM),
         (MatterKind.NODE_CORDONED, True, "held-devices", CheckVerdict.PROBLEM),
+        (MatterKind.NODE_CORDONED, False, "held-devices", CheckVerdict.FACT),
         (MatterKind.NOT_READY, True, "reservations", CheckVerdict.OK),
     ],
 )

@@ -198,6 +198,68 @@ async def test_a_resize_that_waits_although_pods_left_for_it_is_found() -> None:
     assert problems(await diagnosed(made)) == [("resizes", "pod/big")]
 
 
+def on_node(made: Server, name: str, *references: dict[str, str]) -> None:
+    """A claim that can be used on node n1 alone."""
+    meta = {"name": name, "namespace": NAMESPACE}
+    made.admin.create("resourceclaims", {"metadata": meta, "spec": {"devices": {}}})
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    allocation = {"devices": {}, "nodeSelector": selector}
+    status = {"allocation": allocation, "reservedFor": list(references)}
+    made.admin.patch("resourceclaims", NAMESPACE, name, {"status": status}, "status")
+
+
+async def test_pods_may_tolerate_the_taints_of_the_node_of_their_claim() -> None:
+    made = Server.started()
+    elected(made)
+    taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+    made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"taints": [taint]}})
+    on_node(made, "slice", made.deployment())
+    made.reservation(status={"observedGeneration": 1})
+    made.pod("a")
+    assert problems(await diagnosed(made)) == [("held-devices", "slice")]
+    tolerations = {"spec": {"tolerations": [{**taint, "operator": "Equal"}]}}
+    made.admin.patch("pods", NAMESPACE, "a", tolerations)
+    assert problems(await diagnosed(made)) == []
+
+
+async def test_pods_that_wait_for_a_claim_of_nobody_have_a_line_beside_its_node() -> None:
+    made = Server.started()
+    elected(made)
+    made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}})
+    on_node(made, "slice", made.pod("a"))
+    found = await diagnosed(made)
+    assert the(found, "held-devices").verdict is CheckVerdict.FACT
+    assert the(found, "waiting-pods").verdict is CheckVerdict.OK
+    made.pod("late", node="")
+    await made.clock.sleep(15)
+    found = await diagnosed(made)
+    waits = the(found, "waiting-pods")
+    assert (waits.verdict, waits.object) == (CheckVerdict.WAITS, "slice")
+    assert "1 pod waits since" in waits.message
+
+
+async def test_a_pod_that_a_kubelet_refused_is_a_problem_until_it_runs_or_is_gone() -> None:
+    made = Server.started()
+    elected(made)
+    made.claim("slice", made.pod("a"))
+    pod = made.admin.get("pods", NAMESPACE, "a")["metadata"]
+    event = {
+        "metadata": {"name": "a.1", "namespace": NAMESPACE},
+        "reason": "FailedPrepareDynamicResources",
+        "message": "not allowed",
+        "involvedObject": {"namespace": NAMESPACE, "name": "a", "uid": pod["uid"]},
+    }
+    made.admin.create("events", event)
+    over = the(await diagnosed(made), "refused-pods")
+    assert over.verdict is CheckVerdict.FACT
+    assert over.message == "over, its pod runs or is gone: not allowed (1 event)"
+    made.admin.patch("pods", NAMESPACE, "a", {"status": {"phase": "Pending"}}, "status")
+    assert the(await diagnosed(made), "refused-pods").verdict is CheckVerdict.PROBLEM
+    forbidding(made, "pods")
+    assert the(await diagnosed(made), "refused-pods").verdict is CheckVerdict.PROBLEM
+
+
 async def test_a_misspelled_annotation_is_named_with_the_one_that_is_meant() -> None:
     made = Server.started()
     made.deployment(annotations={"claimctl.io/reserv": "*", RESERVE_ANNOTATION: "*", "a/b": "c"})

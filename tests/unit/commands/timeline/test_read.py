@@ -162,6 +162,36 @@ async def test_events_are_read_where_they_may_be_read(groups: tuple[str, ...], t
     assert any("may not be read" in note for note in found.notes) is not told
 
 
+@pytest.mark.parametrize("group", ["events.k8s.io", ""])
+@pytest.mark.parametrize(
+    ("related", "told"),
+    [
+        ({"kind": "ClaimReservation", "name": "train", "namespace": NAMESPACE}, True),
+        ({"kind": "ClaimReservation", "name": "other", "namespace": NAMESPACE}, False),
+        (None, True),
+    ],
+)
+async def test_a_workloads_events_about_another_claim_are_left_out(
+    related: dict[str, str] | None, told: bool, group: str
+) -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    about = {"kind": "Deployment", "name": "train", "namespace": NAMESPACE}
+    event = {**EVENT, "regarding": about, **({"related": related} if related else {})}
+    await server.client.create(EVENTS, event, NAMESPACE)
+
+    def refuses(point: FaultPoint) -> Fault | None:
+        if point.plural == "events" and point.group != group:
+            return Fault(status=403, reason="Forbidden")
+        return forgets(point)
+
+    server.handler.fault = refuses
+    marks = (await read(server.client, server.clock, NAMESPACE, "slice")).marks
+    assert ("held for deployments.apps/train" in [mark.message for mark in marks]) is told
+
+
 def forgets(point: FaultPoint) -> Fault | None:
     return Fault(status=410, reason="Expired") if point.verb == "watch" else None
 

@@ -7,7 +7,7 @@ from claimctl.commands.uninstall.model import Scan
 from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import UNCHANGEABLE
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
@@ -32,3 +32,21 @@ async def test_a_claim_that_nobody_can_change_is_tried_once_and_named() -> None:
     assert tried == [1]
     assert writer.refused == {(NAMESPACE, "slice"): UNCHANGEABLE}
     assert writer.removed == []
+
+
+async def test_the_hold_goes_also_where_nobody_can_give_the_claim_to_its_pods() -> None:
+    made = Server.started()
+    made.reservation("gone", resourceClaimTemplateName="big", sticky={"ordinal": 0})
+    reservation = await made.client.get(CLAIMRESERVATIONS, "gone", NAMESPACE)
+    owner = {**OWNER, "uid": reservation.metadata.uid, "controller": True}
+    made.unchangeable(TRAIN, ownerReferences=[owner])
+    made.pod("a")
+    pod = await made.client.get(PODS, "a", NAMESPACE)
+    claim = await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+    scanned = ScannedClaim(claim, LiveList("", (pod,), frozenset()), NOW)
+    writer = UninstallWriter(made.client, lambda _: None)
+    await writer.withdraw({claim.metadata.key: scanned}, reservation)
+    assert writer.refused == {(NAMESPACE, "slice"): UNCHANGEABLE}
+    assert [it.what for it in writer.removed] == [
+        "of claim slice; its claim goes with the pods that name it: a"
+    ]

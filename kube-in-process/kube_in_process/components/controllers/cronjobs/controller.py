@@ -59,10 +59,10 @@ class _CronState:
         self.active = list(self.status.pop("active", None) or ())
 
     def lists(self, job_uid: str) -> bool:
-        return any(each["uid"] == job_uid for each in self.active)
+        return any(reference["uid"] == job_uid for reference in self.active)
 
     def drop(self, job_uid: str) -> None:
-        self.active = [each for each in self.active if each["uid"] != job_uid]
+        self.active = [reference for reference in self.active if reference["uid"] != job_uid]
 
     def outcome(self) -> Object:
         return {"active": self.active, **self.status} if self.active else self.status
@@ -77,9 +77,9 @@ class CronJobController(Component[Key]):
         self.views["jobs"].subscribe(self._job_changed)
 
     def _job_changed(self, change: Change) -> None:
-        for each in change.object["metadata"].get("ownerReferences") or ():
-            if each.get("controller") and each["kind"] == "CronJob":
-                self.queue.add((change.key[0], each["name"]))
+        for reference in change.object["metadata"].get("ownerReferences") or ():
+            if reference.get("controller") and reference["kind"] == "CronJob":
+                self.queue.add((change.key[0], reference["name"]))
 
     def sync(self, key: Key) -> None:
         cron_job = self.views["cronjobs"].get(*key)
@@ -110,10 +110,10 @@ class CronJobController(Component[Key]):
                 if completed > known:
                     state.status["lastSuccessfulTime"] = completed
         there = {uid(job) for job in state.jobs}
-        for each in [each for each in state.active if each["uid"] not in there]:
-            text = f"Active job went missing: {each['name']}"
+        for reference in [reference for reference in state.active if reference["uid"] not in there]:
+            text = f"Active job went missing: {reference['name']}"
             self.event(state.cron_job, "Normal", "MissingJob", text)
-            state.drop(each["uid"])
+            state.drop(reference["uid"])
 
     def _clean_up(self, state: _CronState) -> None:
         """Delete the oldest of the Jobs that have ended, beyond the limits of the history."""
@@ -142,26 +142,26 @@ class CronJobController(Component[Key]):
     def _start(self, state: _CronState) -> None:
         cron_job, now = state.cron_job, self.context.clock.now()
         try:
-            found = due(cron_job, now)
+            times = due(cron_job, now)
         except (BadSchedule, zoneinfo.ZoneInfoNotFoundError) as error:
             text = f"invalid schedule: {cron_job['spec']['schedule']} : {error}"
             self.event(cron_job, "Warning", "InvalidSchedule", text)
             return
-        if found.next is not None:
-            wait = (found.next - now).total_seconds() + _LATE
+        if times.next is not None:
+            wait = (times.next - now).total_seconds() + _LATE
             self.queue.add_after(key_of(cron_job), wait)
-        if found.missed > TOO_MANY:
+        if times.missed > TOO_MANY:
             self.event(cron_job, "Warning", "TooManyMissedTimes", _TOO_MANY)
-        if found.last is not None and not self._is_too_late(cron_job, found, now):
-            self._run(state, found.last)
+        if times.last is not None and not self._is_too_late(cron_job, times, now):
+            self._run(state, times.last)
 
-    def _is_too_late(self, cron_job: Object, found: Due, now: datetime) -> bool:
+    def _is_too_late(self, cron_job: Object, times: Due, now: datetime) -> bool:
         deadline = cron_job["spec"].get("startingDeadlineSeconds")
-        if deadline is None or found.last is None:
+        if deadline is None or times.last is None:
             return False
-        if found.last + timedelta(seconds=deadline) >= now:
+        if times.last + timedelta(seconds=deadline) >= now:
             return False
-        shown = found.last.strftime("%a, %d %b %Y %H:%M:%S %z")
+        shown = times.last.strftime("%a, %d %b %Y %H:%M:%S %z")
         text = f"Missed scheduled time to start a job: {shown}"
         self.event(cron_job, "Warning", "MissSchedule", text)
         return True
@@ -173,8 +173,8 @@ class CronJobController(Component[Key]):
             self.event(cron_job, "Normal", "JobAlreadyActive", _FORBIDDEN)
             return
         if policy == "Replace":
-            for each in list(state.active):
-                job = self.views["jobs"].get(namespace(cron_job), each["name"])
+            for reference in list(state.active):
+                job = self.views["jobs"].get(namespace(cron_job), reference["name"])
                 if job is not None:
                     self._delete(state, job)
         job = self._create(cron_job, _job(cron_job, scheduled))
@@ -198,8 +198,8 @@ class CronJobController(Component[Key]):
             job = self.api.create("jobs", body)
         except StatusError as error:
             if error.reason == "AlreadyExists":
-                found = self.api.get("jobs", *key_of(body))
-                return found if uid(cron_job) in controller_uid(found) else None
+                job_there = self.api.get("jobs", *key_of(body))
+                return job_there if uid(cron_job) in controller_uid(job_there) else None
             if refused_at_the_end(error):
                 return None
             text = f"Error creating job: {error.message}"

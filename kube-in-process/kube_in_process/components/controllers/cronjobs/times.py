@@ -65,13 +65,13 @@ def _last(
 def _latest(schedule: Schedule, zone: tzinfo, first: datetime, now: datetime) -> datetime:
     """The latest time from ``first`` on that is not after now. There may be very many."""
     span = timedelta(minutes=1)
-    found = schedule.after(now - span, zone)
-    while (found is None or found > now) and now - span > first:
+    time = schedule.after(now - span, zone)
+    while (time is None or time > now) and now - span > first:
         span *= 2
-        found = schedule.after(now - span, zone)
+        time = schedule.after(now - span, zone)
     last = first
-    while found is not None and found <= now:
-        last, found = max(found, first), schedule.after(found, zone)
+    while time is not None and time <= now:
+        last, time = max(time, first), schedule.after(time, zone)
     return last
 
 

@@ -77,11 +77,11 @@ class DaemonSetController(Component[Key]):
         node = change.new
         if node is None or (change.old is not None and not _differ(change.old, node)):
             return
-        for each in self.views["daemonsets"].items():
-            wanted, stays = should_run(each, node)
-            there = any(target(pod) == name(node) for pod in self._all(each))
+        for daemon_set in self.views["daemonsets"].items():
+            wanted, stays = should_run(daemon_set, node)
+            there = any(target(pod) == name(node) for pod in self._all(daemon_set))
             if (wanted and not there) or (there and not stays):
-                self.queue.add(key_of(each))
+                self.queue.add(key_of(daemon_set))
 
     def sync(self, key: Key) -> None:
         workload = self.views["daemonsets"].get(*key)
@@ -101,11 +101,11 @@ class DaemonSetController(Component[Key]):
         return self.views["pods"].by("controller", uid(workload))
 
     def _pods(self, workload: Object) -> dict[str, list[Object]]:
-        found: dict[str, list[Object]] = {}
+        by_node: dict[str, list[Object]] = {}
         for pod in self._all(workload):
             if not (deleting(pod) and ended(pod)):
-                found.setdefault(target(pod), []).append(pod)
-        return found
+                by_node.setdefault(target(pod), []).append(pod)
+        return by_node
 
     # Nodes without a pod, and pods that should not be there
 
@@ -127,12 +127,12 @@ class DaemonSetController(Component[Key]):
         return daemon_pod(state.workload, node, state.digest)
 
     def _surplus(self, state: _DaemonSetState, pods: list[Object], *, stays: bool) -> list[Object]:
-        there = [each for each in pods if not deleting(each)]
+        there = [pod for pod in pods if not deleting(pod)]
         if not stays:
             return there
-        done = [each for each in there if ended(each) and self._is_due(state, each)]
-        running = [each for each in there if not ended(each)]
-        running.sort(key=lambda each: each["metadata"]["creationTimestamp"])
+        done = [pod for pod in there if ended(pod) and self._is_due(state, pod)]
+        running = [pod for pod in there if not ended(pod)]
+        running.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return [*done, *running[1:]]
 
     def _is_due(self, state: _DaemonSetState, pod: Object) -> bool:
@@ -162,10 +162,10 @@ class DaemonSetController(Component[Key]):
         unavailable = 0
         replaced: list[Object] = []
         candidates: list[Object] = []
-        for found in state.pods.values():
-            pods = [each for each in found if not deleting(each)]
-            old = [each for each in pods if not self._is_new(state, each)]
-            new = [each for each in pods if self._is_new(state, each)]
+        for on_node in state.pods.values():
+            pods = [pod for pod in on_node if not deleting(pod)]
+            old = [pod for pod in pods if not self._is_new(state, pod)]
+            new = [pod for pod in pods if self._is_new(state, pod)]
             if new and not old:
                 unavailable += not self._available(state.workload, new[0])
             elif old and not new:
@@ -178,7 +178,7 @@ class DaemonSetController(Component[Key]):
 
     def _desired(self, state: _DaemonSetState) -> int:
         nodes = self.views["nodes"].items()
-        return sum(1 for each in nodes if should_run(state.workload, each)[0])
+        return sum(1 for node in nodes if should_run(state.workload, node)[0])
 
     def _is_new(self, state: _DaemonSetState, pod: Object) -> bool:
         generation = annotations_of(state.workload).get(GENERATION)
@@ -213,7 +213,7 @@ class DaemonSetController(Component[Key]):
             counts["desired"] += 1
             if pods:
                 counts["current"] += 1
-                first = min(pods, key=lambda each: each["metadata"]["creationTimestamp"])
+                first = min(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
                 counts["ready"] += ready(first)
                 counts["available"] += self._available(state.workload, first)
                 counts["new"] += self._is_new(state, first)

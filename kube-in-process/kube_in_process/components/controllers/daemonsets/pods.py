@@ -44,7 +44,7 @@ def _tolerations(spec: Object) -> list[Object]:
     wanted = (*_TOLERATED, _NO_NETWORK) if spec.get("hostNetwork") else _TOLERATED
     own = list(spec.get("tolerations") or ())
     more = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
-    return own + [each for each in more if each not in own]
+    return own + [toleration for toleration in more if toleration not in own]
 
 
 def _only_on(affinity: Object, node: str) -> Object:
@@ -77,6 +77,6 @@ def should_run(workload: Object, node: Object) -> tuple[bool, bool]:
     if untolerated(taints, tolerations) is None:
         return True, True
     expelled = any(
-        each["effect"] == "NoExecute" and not tolerated(each, tolerations) for each in taints
+        taint["effect"] == "NoExecute" and not tolerated(taint, tolerations) for taint in taints
     )
     return False, not expelled

@@ -91,9 +91,11 @@ class DeploymentController(Component[Key]):
                 self.queue.add_after((change.key[0], before["name"]), GATHER_SECONDS)
 
     def _add_matching(self, replica_set: Object) -> None:
-        for each in self.views["deployments"].items():
-            if namespace(each) == namespace(replica_set) and _selects(each, replica_set):
-                self.queue.add_after(key_of(each), GATHER_SECONDS)
+        for deployment in self.views["deployments"].items():
+            if namespace(deployment) == namespace(replica_set) and _selects(
+                deployment, replica_set
+            ):
+                self.queue.add_after(key_of(deployment), GATHER_SECONDS)
 
     def _pod_changed(self, change: Change) -> None:
         """Recreate: continue when the last old pod is gone."""
@@ -112,17 +114,17 @@ class DeploymentController(Component[Key]):
         deployment = self.views["deployments"].get(*key)
         if deployment is None:
             return
-        found = self._replica_sets(deployment)
+        replica_sets = self._replica_sets(deployment)
         if deleting(deployment):
-            self._resize(deployment, found, scale=False)
+            self._resize(deployment, replica_sets, scale=False)
             return
         deployment = self._note_pause(deployment)
-        if deployment["spec"].get("paused") or self._scaling(deployment, found):
-            self._resize(deployment, found)
+        if deployment["spec"].get("paused") or self._scaling(deployment, replica_sets):
+            self._resize(deployment, replica_sets)
         elif rolls(deployment):
-            self._roll(deployment, found)
+            self._roll(deployment, replica_sets)
         else:
-            self._recreate(deployment, found)
+            self._recreate(deployment, replica_sets)
 
     def _note_pause(self, deployment: Object) -> Object:
         """Record in the condition Progressing that the Deployment was paused or resumed."""
@@ -139,94 +141,123 @@ class DeploymentController(Component[Key]):
 
     def _replica_sets(self, deployment: Object) -> list[Object]:
         """The ReplicaSets, oldest first; matching ones without an owner are adopted."""
-        found = list(self.views["replicasets"].by("controller", uid(deployment)))
+        replica_sets = list(self.views["replicasets"].by("controller", uid(deployment)))
         if not deleting(deployment):
-            found = [*self._kept(deployment, found), *self._adopted(deployment)]
-        return by_age(found)
+            replica_sets = [*self._kept(deployment, replica_sets), *self._adopted(deployment)]
+        return by_age(replica_sets)
 
-    def _kept(self, deployment: Object, found: list[Object]) -> Iterator[Object]:
+    def _kept(self, deployment: Object, replica_sets: list[Object]) -> Iterator[Object]:
         """Release a ReplicaSet whose labels the selector no longer matches."""
-        for each in found:
-            if _selects(deployment, each):
-                yield each
-            elif not deleting(each):
-                self.api.patch("replicasets", *key_of(each), without_owner(each, uid(deployment)))
+        for replica_set in replica_sets:
+            if _selects(deployment, replica_set):
+                yield replica_set
+            elif not deleting(replica_set):
+                self.api.patch(
+                    "replicasets", *key_of(replica_set), without_owner(replica_set, uid(deployment))
+                )
 
     def _adopted(self, deployment: Object) -> Iterator[Object]:
-        for each in tuple(self.views["replicasets"].items()):
-            orphan = namespace(each) == namespace(deployment) and controller_of(each) is None
-            if orphan and not deleting(each) and _selects(deployment, each):
-                yield self.api.patch("replicasets", *key_of(each), with_owner(each, deployment))
+        for replica_set in tuple(self.views["replicasets"].items()):
+            orphan = (
+                namespace(replica_set) == namespace(deployment)
+                and controller_of(replica_set) is None
+            )
+            if orphan and not deleting(replica_set) and _selects(deployment, replica_set):
+                yield self.api.patch(
+                    "replicasets", *key_of(replica_set), with_owner(replica_set, deployment)
+                )
 
-    def _scaling(self, deployment: Object, found: list[Object]) -> bool:
-        new, old = self._split(deployment, found)
+    def _scaling(self, deployment: Object, replica_sets: list[Object]) -> bool:
+        new, old = self._split(deployment, replica_sets)
         if new is not None:
             new, deployment = self._known(deployment, new, old)
         wanted = str(replicas(deployment))
         active = with_replicas([*old, new] if new is not None else old)
-        return any(annotations_of(each).get(DESIRED, wanted) != wanted for each in active)
+        return any(
+            annotations_of(replica_set).get(DESIRED, wanted) != wanted for replica_set in active
+        )
 
-    def _resize(self, deployment: Object, found: list[Object], *, scale: bool = True) -> None:
+    def _resize(
+        self, deployment: Object, replica_sets: list[Object], *, scale: bool = True
+    ) -> None:
         """Resize without a rollout: new spec.replicas, or the Deployment is paused or deleting."""
-        new, old = self._split(deployment, found)
+        new, old = self._split(deployment, replica_sets)
         if new is not None:
             new, deployment = self._known(deployment, new, old)
         if scale:
-            for each, size in resized(deployment, new, old):
-                self._scale(deployment, each, size)
+            for replica_set, size in resized(deployment, new, old):
+                self._scale(deployment, replica_set, size)
             if deployment["spec"].get("paused"):
                 self._clean_up(deployment, old)
-        self._write_status(deployment, found, progress=False)
+        self._write_status(deployment, replica_sets, progress=False)
 
-    def _split(self, deployment: Object, found: list[Object]) -> tuple[Object | None, list[Object]]:
+    def _split(
+        self, deployment: Object, replica_sets: list[Object]
+    ) -> tuple[Object | None, list[Object]]:
         """The ReplicaSet of the current template, and the others."""
-        current = [self.views["replicasets"].get(*key_of(each)) or each for each in found]
-        new = next((each for each in by_age(current) if same_template(deployment, each)), None)
-        return new, [each for each in current if new is None or uid(each) != uid(new)]
+        current = [
+            self.views["replicasets"].get(*key_of(replica_set)) or replica_set
+            for replica_set in replica_sets
+        ]
+        new = next(
+            (
+                replica_set
+                for replica_set in by_age(current)
+                if same_template(deployment, replica_set)
+            ),
+            None,
+        )
+        return new, [
+            replica_set for replica_set in current if new is None or uid(replica_set) != uid(new)
+        ]
 
-    def _roll(self, deployment: Object, found: list[Object]) -> None:
-        new, deployment = self._ensure_new(deployment, found)
-        _, old = self._split(deployment, found)
+    def _roll(self, deployment: Object, replica_sets: list[Object]) -> None:
+        new, deployment = self._ensure_new(deployment, replica_sets)
+        _, old = self._split(deployment, replica_sets)
         grown = replicas(new) != replicas(deployment) and self._scale(
             deployment, new, new_size(deployment, new, old)
         )
         if not grown:
             view = self.views["replicasets"]
             shrunk = [
-                self._scale(deployment, view.get(*key_of(each)) or each, size)
-                for each, size in old_sizes(deployment, new, old)
+                self._scale(deployment, view.get(*key_of(replica_set)) or replica_set, size)
+                for replica_set, size in old_sizes(deployment, new, old)
             ]
             if not any(shrunk) and complete(deployment):
                 self._clean_up(deployment, old)
         self._write_status(deployment, self._replica_sets(deployment))
 
-    def _recreate(self, deployment: Object, found: list[Object]) -> None:
-        new, old = self._split(deployment, found)
+    def _recreate(self, deployment: Object, replica_sets: list[Object]) -> None:
+        new, old = self._split(deployment, replica_sets)
         if new is not None:
             new, deployment = self._known(deployment, new, old)
-        scaled = [self._scale(deployment, each, 0) for each in with_replicas(old)]
-        if not any(scaled) and not self._old_pods(new, old, found):
-            new, deployment = self._ensure_new(deployment, found)
+        scaled = [self._scale(deployment, replica_set, 0) for replica_set in with_replicas(old)]
+        if not any(scaled) and not self._old_pods(new, old, replica_sets):
+            new, deployment = self._ensure_new(deployment, replica_sets)
             if replicas(new) != replicas(deployment):
                 self._scale(deployment, new, replicas(deployment))
             if complete(deployment):
                 self._clean_up(deployment, old)
         self._write_status(deployment, self._replica_sets(deployment))
 
-    def _old_pods(self, new: Object | None, old: list[Object], found: list[Object]) -> bool:
+    def _old_pods(self, new: Object | None, old: list[Object], replica_sets: list[Object]) -> bool:
         """Recreate: whether old pods still run. New pods are created only after their end."""
-        if any(counted(each, "replicas") for each in old):
+        if any(counted(replica_set, "replicas") for replica_set in old):
             return True
         pods = self.views["pods"]
-        others = [each for each in found if new is None or uid(each) != uid(new)]
-        left = (pod for each in others for pod in pods.by("controller", uid(each)))
+        others = [
+            replica_set
+            for replica_set in replica_sets
+            if new is None or uid(replica_set) != uid(new)
+        ]
+        left = (pod for other in others for pod in pods.by("controller", uid(other)))
         return any(not ended(pod) for pod in left)
 
-    def _ensure_new(self, deployment: Object, found: list[Object]) -> tuple[Object, Object]:
-        new, old = self._split(deployment, found)
+    def _ensure_new(self, deployment: Object, replica_sets: list[Object]) -> tuple[Object, Object]:
+        new, old = self._split(deployment, replica_sets)
         if new is not None:
             return self._known(deployment, new, old)
-        revision = max((revision_of(each) for each in old), default=0) + 1
+        revision = max((revision_of(replica_set) for replica_set in old), default=0) + 1
         new = self._create(deployment, old, revision)
         status = deployment.get("status") or {}
         if has_deadline(deployment):
@@ -235,7 +266,7 @@ class DeploymentController(Component[Key]):
 
     def _known(self, deployment: Object, new: Object, old: list[Object]) -> tuple[Object, Object]:
         """Update an existing ReplicaSet: annotations and minReadySeconds of the Deployment."""
-        revision = max((revision_of(each) for each in old), default=0) + 1
+        revision = max((revision_of(replica_set) for replica_set in old), default=0) + 1
         wanted = known_replica_set(deployment, new, revision)
         if wanted is not None:
             return self.api.update("replicasets", wanted), deployment
@@ -279,22 +310,28 @@ class DeploymentController(Component[Key]):
 
     def _clean_up(self, deployment: Object, old: list[Object]) -> None:
         """Delete old ReplicaSets beyond the limit, if they have no pods."""
-        alive = sorted((each for each in old if not deleting(each)), key=revision_of)
+        alive = sorted(
+            (replica_set for replica_set in old if not deleting(replica_set)), key=revision_of
+        )
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
-        for each in alive[: max(len(alive) - limit, 0)]:
-            behind = each["metadata"].get("generation", 0) > counted(each, "observedGeneration")
-            if not (counted(each, "replicas") or replicas(each) or behind):
-                self.api.delete("replicasets", *key_of(each), DeleteOptions(uid(each)))
+        for replica_set in alive[: max(len(alive) - limit, 0)]:
+            behind = replica_set["metadata"].get("generation", 0) > counted(
+                replica_set, "observedGeneration"
+            )
+            if not (counted(replica_set, "replicas") or replicas(replica_set) or behind):
+                self.api.delete(
+                    "replicasets", *key_of(replica_set), DeleteOptions(uid(replica_set))
+                )
 
     # Status
 
     def _write_status(
-        self, deployment: Object, found: list[Object], *, progress: bool = True
+        self, deployment: Object, replica_sets: list[Object], *, progress: bool = True
     ) -> None:
         current = self.views["deployments"].get(*key_of(deployment))
         if current is None:
             return
-        new, old = self._split(current, found)
+        new, old = self._split(current, replica_sets)
         now = self.context.now()
         everything = old if new is None else [*old, new]
         status = calculated(current, everything, new, self.context.features.version, now)

@@ -100,6 +100,6 @@ def _marks(deployment: Object, new: Object, revision: int) -> dict[str, str]:
         return marks
     marks[REVISION] = str(revision)
     if before is not None:
-        known = [each for each in marks.get(HISTORY, "").split(",") if each]
+        known = [revision for revision in marks.get(HISTORY, "").split(",") if revision]
         marks[HISTORY] = ",".join([*known, before])
     return marks

@@ -21,13 +21,13 @@ Sizes = Iterator[tuple[Object, int]]
 
 
 def replicas(workload: Object) -> int:
-    found: int = workload["spec"].get("replicas", 1)
-    return found
+    number: int = workload["spec"].get("replicas", 1)
+    return number
 
 
 def counted(replica_set: Object, counter: str) -> int:
-    found: int = (replica_set.get("status") or {}).get(counter, 0)
-    return found
+    number: int = (replica_set.get("status") or {}).get(counter, 0)
+    return number
 
 
 def rolls(deployment: Object) -> bool:
@@ -64,21 +64,21 @@ def same_template(deployment: Object, replica_set: Object) -> bool:
 
 def _bare(template: Object) -> Object:
     metadata = template.get("metadata") or {}
-    found = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
+    own = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
     rest = {key: value for key, value in metadata.items() if value and key != "labels"}
-    return {**template, "metadata": {**rest, "labels": found}}
+    return {**template, "metadata": {**rest, "labels": own}}
 
 
-def by_age(found: list[Object]) -> list[Object]:
-    return sorted(found, key=_age)
+def by_age(replica_sets: list[Object]) -> list[Object]:
+    return sorted(replica_sets, key=_age)
 
 
 def _age(replica_set: Object) -> tuple[str, str]:
     return replica_set["metadata"]["creationTimestamp"], name(replica_set)
 
 
-def with_replicas(found: list[Object]) -> list[Object]:
-    return [each for each in found if replicas(each)]
+def with_replicas(replica_sets: list[Object]) -> list[Object]:
+    return [replica_set for replica_set in replica_sets if replicas(replica_set)]
 
 
 def new_size(deployment: Object, new: Object, old: list[Object]) -> int:
@@ -86,7 +86,7 @@ def new_size(deployment: Object, new: Object, old: list[Object]) -> int:
     wanted = replicas(deployment)
     if not rolls(deployment) or replicas(new) >= wanted:
         return wanted
-    total = replicas(new) + sum(replicas(each) for each in old)
+    total = replicas(new) + sum(replicas(replica_set) for replica_set in old)
     room = max_replicas(deployment) - total
     return min(wanted, replicas(new) + max(room, 0))
 
@@ -96,25 +96,25 @@ def old_sizes(deployment: Object, new: Object, old: list[Object]) -> Sizes:
 
     A ReplicaSet that shrinks for both reasons comes twice: each is a write of its own.
     """
-    total = replicas(new) + sum(replicas(each) for each in old)
+    total = replicas(new) + sum(replicas(replica_set) for replica_set in old)
     minimum = replicas(deployment) - max_unavailable(deployment)
     starting = replicas(new) - counted(new, "availableReplicas")
     budget = total - minimum - starting
     if budget <= 0:
         return
-    sizes = [(each, replicas(each)) for each in by_age(old)]
-    for number, (each, size) in enumerate(sizes):
-        cut = max(min(size - counted(each, "availableReplicas"), budget), 0)
+    sizes = [(replica_set, replicas(replica_set)) for replica_set in by_age(old)]
+    for number, (replica_set, size) in enumerate(sizes):
+        cut = max(min(size - counted(replica_set, "availableReplicas"), budget), 0)
         if cut:
             budget -= cut
-            sizes[number] = (each, size - cut)
+            sizes[number] = (replica_set, size - cut)
             yield sizes[number]
-    spare = sum(counted(each, "availableReplicas") for each in (new, *old)) - minimum
-    for each, size in sizes:
+    spare = sum(counted(replica_set, "availableReplicas") for replica_set in (new, *old)) - minimum
+    for replica_set, size in sizes:
         cut = max(min(size, spare), 0)
         if cut:
             spare -= cut
-            yield each, size - cut
+            yield replica_set, size - cut
 
 
 def resized(deployment: Object, new: Object | None, old: list[Object]) -> Sizes:
@@ -127,7 +127,7 @@ def resized(deployment: Object, new: Object | None, old: list[Object]) -> Sizes:
         if only is not None and replicas(only) != replicas(deployment):
             yield only, replicas(deployment)
     elif _saturated(deployment, new):
-        yield from ((each, 0) for each in old if replicas(each))
+        yield from ((replica_set, 0) for replica_set in old if replicas(replica_set))
     elif rolls(deployment):
         yield from _proportional(deployment, active)
 
@@ -143,15 +143,15 @@ def _saturated(deployment: Object, new: Object | None) -> bool:
 
 def _proportional(deployment: Object, active: list[Object]) -> Sizes:
     allowed = max_replicas(deployment) if replicas(deployment) else 0
-    rest = allowed - sum(replicas(each) for each in active)
+    rest = allowed - sum(replicas(replica_set) for replica_set in active)
     order = sorted(active, key=_age, reverse=rest > 0)
     order.sort(key=replicas, reverse=True)
     added = 0
     sizes = []
-    for each in order:
-        share = _share(deployment, each, rest, added)
+    for replica_set in order:
+        share = _share(deployment, replica_set, rest, added)
         added += share
-        sizes.append((each, replicas(each) + share))
+        sizes.append((replica_set, replicas(replica_set) + share))
     if rest:
         first, size = sizes[0]
         sizes[0] = (first, max(size + rest - added, 0))

@@ -26,25 +26,27 @@ def has_deadline(deployment: Object) -> bool:
 
 def calculated(
     deployment: Object,
-    found: list[Object],
+    replica_sets: list[Object],
     new: Object | None,
     version: tuple[int, int],
     now: str,
 ) -> Object:
     """The status with the sums over the ReplicaSets, and the condition Available."""
-    total = sum(replicas(each) for each in found)
-    available = sum(counted(each, "availableReplicas") for each in found)
+    total = sum(replicas(replica_set) for replica_set in replica_sets)
+    available = sum(counted(replica_set, "availableReplicas") for replica_set in replica_sets)
     counters = {
-        "replicas": sum(counted(each, "replicas") for each in found),
+        "replicas": sum(counted(replica_set, "replicas") for replica_set in replica_sets),
         "updatedReplicas": 0 if new is None else counted(new, "replicas"),
-        "readyReplicas": sum(counted(each, "readyReplicas") for each in found),
+        "readyReplicas": sum(counted(replica_set, "readyReplicas") for replica_set in replica_sets),
         "availableReplicas": available,
         "unavailableReplicas": max(total - available, 0),
     }
     status: Object = {"observedGeneration": deployment["metadata"]["generation"]}
     status |= {key: value for key, value in counters.items() if value}
     if version >= (1, 36):
-        status["terminatingReplicas"] = sum(counted(each, "terminatingReplicas") for each in found)
+        status["terminatingReplicas"] = sum(
+            counted(replica_set, "terminatingReplicas") for replica_set in replica_sets
+        )
     before = deployment.get("status") or {}
     if "collisionCount" in before:
         status["collisionCount"] = before["collisionCount"]
@@ -87,17 +89,17 @@ def _renewed(status: Object, reason: str, message: str, now: str) -> Object:
 def with_pause(deployment: Object, *, paused: bool, now: str) -> Object:
     """The status after a pause began or ended."""
     reason, word = (PAUSED, "paused") if paused else (RESUMED, "resumed")
-    found = {
+    progress = {
         "type": "Progressing",
         "status": "Unknown",
         "reason": reason,
         "message": f"Deployment is {word}",
     }
-    return _with_condition(deployment.get("status") or {}, found, now)
+    return _with_condition(deployment.get("status") or {}, progress, now)
 
 
 def _without(status: Object, kind: str) -> Object:
-    kept = [each for each in status.get("conditions") or () if each["type"] != kind]
+    kept = [condition for condition in status.get("conditions") or () if condition["type"] != kind]
     return {**status, "conditions": kept}
 
 
@@ -114,31 +116,31 @@ def complete(deployment: Object) -> bool:
     counters = ("updatedReplicas", "replicas", "availableReplicas")
     wanted = replicas(deployment)
     seen = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-    return seen and all(status.get(each, 0) == wanted for each in counters)
+    return seen and all(status.get(counter, 0) == wanted for counter in counters)
 
 
 def _advanced(old: Object, new: Object) -> bool:
     def outdated(status: Object) -> int:
-        found: int = status.get("replicas", 0) - status.get("updatedReplicas", 0)
-        return found
+        number: int = status.get("replicas", 0) - status.get("updatedReplicas", 0)
+        return number
 
     counters = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    grown = any(new.get(each, 0) > old.get(each, 0) for each in counters)
+    grown = any(new.get(counter, 0) > old.get(counter, 0) for counter in counters)
     return grown or outdated(new) < outdated(old)
 
 
 def _progressing(status: Object, reason: str, message: str, now: str) -> Object:
-    found = {"type": "Progressing", "status": "True", "reason": reason, "message": message}
-    return _with_condition(status, found, now)
+    progress = {"type": "Progressing", "status": "True", "reason": reason, "message": message}
+    return _with_condition(status, progress, now)
 
 
 def _with_condition(status: Object, new: Object, now: str) -> Object:
     """The condition at the end of the list; unchanged if its status and reason are the same."""
     conditions = list(status.get("conditions") or ())
-    old = next((each for each in conditions if each["type"] == new["type"]), None)
+    old = next((condition for condition in conditions if condition["type"] == new["type"]), None)
     if old is not None and (old["status"], old["reason"]) == (new["status"], new["reason"]):
         return status
     since = old["lastTransitionTime"] if old and old["status"] == new["status"] else now
-    kept = [each for each in conditions if each["type"] != new["type"]]
+    kept = [condition for condition in conditions if condition["type"] != new["type"]]
     dated = {**new, "lastUpdateTime": now, "lastTransitionTime": since}
     return {**status, "conditions": [*kept, dated]}

@@ -58,9 +58,9 @@ def _followed(service: Object) -> tuple[str, ...]:
     return (namespace(service),) if is_followed(service) else ()
 
 
-def _of_service(found: Object) -> tuple[str, ...]:
+def _of_service(endpoint_slice: Object) -> tuple[str, ...]:
     """Index values: ``namespace/name`` of the Service of a slice."""
-    return (f"{namespace(found)}/{labels(found).get(SERVICE_NAME, '')}",)
+    return (f"{namespace(endpoint_slice)}/{labels(endpoint_slice).get(SERVICE_NAME, '')}",)
 
 
 class ServiceFollower(Component[Key]):
@@ -76,15 +76,15 @@ class ServiceFollower(Component[Key]):
         services = self.views["services"].by("followed", change.key[0])
         if not services or relevance(change.old) == relevance(change.new):
             return
-        sides = [labels(each) for each in (change.old, change.new) if each is not None]
+        sides = [labels(side) for side in (change.old, change.new) if side is not None]
         for service in services:
             if any(selects(service, side) for side in sides):
                 size = self.views["pods"].count("namespace", change.key[0])
                 self.queue.add_after(key_of(service), GATHER_SECONDS * (1 + size / 100))
 
     def _pods(self, service: Object) -> list[Object]:
-        found = self.views["pods"].by("namespace", namespace(service))
-        return [each for each in found if selects(service, labels(each)) and not ended(each)]
+        neighbours = self.views["pods"].by("namespace", namespace(service))
+        return [pod for pod in neighbours if selects(service, labels(pod)) and not ended(pod)]
 
 
 class EndpointsController(ServiceFollower):
@@ -100,27 +100,27 @@ class EndpointsController(ServiceFollower):
             self._write(service, self.api.find("endpoints", *key))
 
     def _write(self, service: Object, current: Object | None) -> None:
-        found = servers(service, self._pods(service))
-        shown = endpoint_subsets(service, found)
+        serving_pods = servers(service, self._pods(service))
+        shown = endpoint_subsets(service, serving_pods)
         subsets = {"subsets": shown} if shown else {}
         wanted = self._labels(service)
         if current is None:
             metadata = {"name": name(service), "namespace": namespace(service), "labels": wanted}
-            metadata["annotations"] = {TRIGGER: changed_at(service, found)}
+            metadata["annotations"] = {TRIGGER: changed_at(service, serving_pods)}
             self.api.create("endpoints", {"metadata": metadata, **subsets})
             return
         if (current.get("subsets") or [], labels(current)) == (shown, wanted):
             return
-        annotations = {**annotations_of(current), TRIGGER: changed_at(service, found)}
+        annotations = {**annotations_of(current), TRIGGER: changed_at(service, serving_pods)}
         metadata = {**current["metadata"], "labels": wanted, "annotations": annotations}
         kept = {key: value for key, value in current.items() if key != "subsets"}
         self.api.update("endpoints", {**kept, "metadata": metadata, **subsets})
 
     def _labels(self, service: Object) -> dict[str, str]:
-        found = {key: value for key, value in labels(service).items() if key != HEADLESS}
+        shown = {key: value for key, value in labels(service).items() if key != HEADLESS}
         if self.context.features.version >= _LABELLED_SINCE:
-            found[_OWNED] = "endpoint-controller"
-        return {**found, HEADLESS: ""} if is_headless(service) else found
+            shown[_OWNED] = "endpoint-controller"
+        return {**shown, HEADLESS: ""} if is_headless(service) else shown
 
 
 class SliceWriter(Component[Key]):
@@ -129,13 +129,19 @@ class SliceWriter(Component[Key]):
     manager_label: str
 
     def _mine(self, key: Key) -> list[Object]:
-        found = self.views["endpointslices"].by("service", "/".join(key))
-        return [each for each in found if labels(each).get(MANAGED_BY) == self.manager_label]
+        slices = self.views["endpointslices"].by("service", "/".join(key))
+        return [
+            endpoint_slice
+            for endpoint_slice in slices
+            if labels(endpoint_slice).get(MANAGED_BY) == self.manager_label
+        ]
 
-    def _carry_out(self, made: SlicePlan, owner: Object, given: dict[str, str], since: str) -> None:
+    def _carry_out(
+        self, slice_plan: SlicePlan, owner: Object, given: dict[str, str], since: str
+    ) -> None:
         wanted = {**given, SERVICE_NAME: name(owner), MANAGED_BY: self.manager_label}
         annotations = {TRIGGER: since} if since else {}
-        for content in made.create:
+        for content in slice_plan.create:
             metadata = {
                 "generateName": f"{name(owner)}-",
                 "namespace": namespace(owner),
@@ -145,18 +151,18 @@ class SliceWriter(Component[Key]):
             }
             body = {"metadata": metadata, "addressType": "IPv4", **content}
             self.views["endpointslices"].assume(self.api.create("endpointslices", body))
-        for found, content in made.update:
-            same = all((found.get(key) or None) == value for key, value in content.items())
-            if same and labels(found) == wanted:
+        for endpoint_slice, content in slice_plan.update:
+            same = all((endpoint_slice.get(key) or None) == value for key, value in content.items())
+            if same and labels(endpoint_slice) == wanted:
                 continue
-            metadata = {**found["metadata"], "labels": wanted, "annotations": annotations}
-            self.api.update("endpointslices", {**found, "metadata": metadata, **content})
-        for found in made.delete:
-            self._remove(found)
+            metadata = {**endpoint_slice["metadata"], "labels": wanted, "annotations": annotations}
+            self.api.update("endpointslices", {**endpoint_slice, "metadata": metadata, **content})
+        for endpoint_slice in slice_plan.delete:
+            self._remove(endpoint_slice)
 
-    def _remove(self, found: Object) -> None:
+    def _remove(self, endpoint_slice: Object) -> None:
         with suppress(NotFound):
-            self.api.delete("endpointslices", *key_of(found))
+            self.api.delete("endpointslices", *key_of(endpoint_slice))
 
 
 class EndpointSliceController(ServiceFollower, SliceWriter):
@@ -170,20 +176,22 @@ class EndpointSliceController(ServiceFollower, SliceWriter):
 
     def _slice_changed(self, change: Change) -> None:
         """Look again after somebody else has deleted or changed a slice."""
-        found = change.object
-        if change.old is not None and labels(found).get(MANAGED_BY) == self.manager_label:
-            self.queue.add((change.key[0], labels(found).get(SERVICE_NAME, "")))
+        endpoint_slice = change.object
+        if change.old is not None and labels(endpoint_slice).get(MANAGED_BY) == self.manager_label:
+            self.queue.add((change.key[0], labels(endpoint_slice).get(SERVICE_NAME, "")))
 
     def sync(self, key: Key) -> None:
         service = self.views["services"].get(*key)
         if service is None or deleting(service) or not is_followed(service):
             return
-        found = servers(service, self._pods(service))
+        serving_pods = servers(service, self._pods(service))
         zones = zones_of(self.views["nodes"].items())
-        made = plan(self._mine(key), endpoints_by_ports(service, found, zones))
+        slice_plan = plan(self._mine(key), endpoints_by_ports(service, serving_pods, zones))
         given = {k: v for k, v in labels(service).items() if k not in (SERVICE_NAME, MANAGED_BY)}
         headless = {HEADLESS: ""} if is_headless(service) else {}
-        self._carry_out(made, service, {**given, **headless}, changed_at(service, found))
+        self._carry_out(
+            slice_plan, service, {**given, **headless}, changed_at(service, serving_pods)
+        )
 
 
 class MirroringController(SliceWriter):
@@ -202,8 +210,8 @@ class MirroringController(SliceWriter):
         endpoints = self.views["endpoints"].get(*key)
         mirrored = service is not None and endpoints is not None and not is_followed(service)
         if not mirrored or endpoints is None or labels(endpoints).get(_SKIP_MIRROR) == "true":
-            for each in self._mine(key):
-                self._remove(each)
+            for endpoint_slice in self._mine(key):
+                self._remove(endpoint_slice)
             return
         wanted = subset_endpoints(endpoints.get("subsets") or ())
         since = annotations_of(endpoints).get(TRIGGER, "")

@@ -48,8 +48,8 @@ def is_followed(service: Object) -> bool:
     return bool(service["spec"].get("selector")) and service["spec"].get("type") != "ExternalName"
 
 
-def selects(service: Object, found: Mapping[str, str]) -> bool:
-    return is_followed(service) and service["spec"]["selector"].items() <= found.items()
+def selects(service: Object, labels_of_pod: Mapping[str, str]) -> bool:
+    return is_followed(service) and service["spec"]["selector"].items() <= labels_of_pod.items()
 
 
 def relevance(pod: Object | None) -> tuple[object, ...]:
@@ -60,14 +60,14 @@ def relevance(pod: Object | None) -> tuple[object, ...]:
 
 
 def address(pod: Object) -> str:
-    found: str = (pod.get("status") or {}).get("podIP") or ""
-    return found
+    ip: str = (pod.get("status") or {}).get("podIP") or ""
+    return ip
 
 
 def servers(service: Object, pods: Iterable[Object]) -> list[ServingPod]:
     """The pods that have an address and have not ended, in the order of their addresses."""
     everyone = bool(service["spec"].get("publishNotReadyAddresses"))
-    found = [
+    serving = [
         ServingPod(
             pod,
             _ports(service, pod),
@@ -77,7 +77,7 @@ def servers(service: Object, pods: Iterable[Object]) -> list[ServingPod]:
         for pod in pods
         if selects(service, labels(pod)) and address(pod) and not ended(pod)
     ]
-    return sorted(found, key=lambda each: address(each.pod))
+    return sorted(serving, key=lambda serving_pod: address(serving_pod.pod))
 
 
 def _hostname(service: Object, pod: Object) -> str:
@@ -88,13 +88,13 @@ def _hostname(service: Object, pod: Object) -> str:
 
 def _ports(service: Object, pod: Object) -> tuple[Port, ...]:
     """The ports of the Service that the pod has. A port that it does not name is left out."""
-    found = []
+    ports = []
     for port in service["spec"].get("ports") or ():
         number = _number(port, pod)
         if number is not None:
             application = port.get("appProtocol") or ""
-            found.append(Port(port.get("name") or "", number, port["protocol"], application))
-    return tuple(found)
+            ports.append(Port(port.get("name") or "", number, port["protocol"], application))
+    return tuple(ports)
 
 
 def _number(port: Object, pod: Object) -> int | None:
@@ -104,9 +104,12 @@ def _number(port: Object, pod: Object) -> int | None:
     spec = pod["spec"]
     beside = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
     for container in (*spec["containers"], *beside):
-        for each in container.get("ports") or ():
-            if (each.get("name"), each.get("protocol", "TCP")) == (target, port["protocol"]):
-                return int(each["containerPort"])
+        for container_port in container.get("ports") or ():
+            if (container_port.get("name"), container_port.get("protocol", "TCP")) == (
+                target,
+                port["protocol"],
+            ):
+                return int(container_port["containerPort"])
     return None
 
 
@@ -114,11 +117,11 @@ def reference(pod: Object) -> Object:
     return {"kind": "Pod", "namespace": namespace(pod), "name": name(pod), "uid": uid(pod)}
 
 
-def changed_at(service: Object, found: Iterable[ServingPod]) -> str:
+def changed_at(service: Object, serving_pods: Iterable[ServingPod]) -> str:
     """When the last change was made that the endpoints show."""
     times = [service["metadata"]["creationTimestamp"]]
-    for each in found:
-        conditions = (each.pod.get("status") or {}).get("conditions") or ()
+    for serving_pod in serving_pods:
+        conditions = (serving_pod.pod.get("status") or {}).get("conditions") or ()
         times += [
             condition["lastTransitionTime"]
             for condition in conditions
@@ -127,23 +130,23 @@ def changed_at(service: Object, found: Iterable[ServingPod]) -> str:
     return str(max(times))
 
 
-def endpoint_subsets(service: Object, found: Iterable[ServingPod]) -> list[Object]:
+def endpoint_subsets(service: Object, serving_pods: Iterable[ServingPod]) -> list[Object]:
     """The subsets of an Endpoints object: addresses by their ports."""
     everyone = service["spec"].get("publishNotReadyAddresses")
     by_ports: dict[tuple[Port, ...], dict[str, list[Object]]] = {}
-    for each in found:
-        if deleting(each.pod) and not everyone:
+    for serving_pod in serving_pods:
+        if deleting(serving_pod.pod) and not everyone:
             continue
-        if not each.ports and not is_headless(service):
+        if not serving_pod.ports and not is_headless(service):
             continue
-        lists = by_ports.setdefault(each.ports, {})
-        key = "addresses" if each.is_ready else "notReadyAddresses"
-        lists.setdefault(key, []).append(_address(each))
+        lists = by_ports.setdefault(serving_pod.ports, {})
+        key = "addresses" if serving_pod.is_ready else "notReadyAddresses"
+        lists.setdefault(key, []).append(_address(serving_pod))
     subsets: list[Object] = []
     for ports, lists in by_ports.items():
         subset: Object = {key: lists[key] for key in sorted(lists)}
         if ports:
-            subset["ports"] = [each.shown() for each in ports]
+            subset["ports"] = [port.shown() for port in ports]
         subsets.append(subset)
     return subsets
 

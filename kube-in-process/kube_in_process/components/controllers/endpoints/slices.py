@@ -38,13 +38,13 @@ class SlicePlan:
 
 
 def endpoints_by_ports(
-    service: Object, found: Iterable[ServingPod], zones: Mapping[str, str]
+    service: Object, serving_pods: Iterable[ServingPod], zones: Mapping[str, str]
 ) -> dict[Ports, Endpoints]:
     """The endpoints of a Service; ``zones`` are those of the nodes."""
     by_ports: dict[Ports, Endpoints] = {}
-    for each in found:
-        if each.ports or is_headless(service):
-            by_ports.setdefault(each.ports, []).append(_endpoint(each, zones))
+    for serving_pod in serving_pods:
+        if serving_pod.ports or is_headless(service):
+            by_ports.setdefault(serving_pod.ports, []).append(_endpoint(serving_pod, zones))
     return by_ports
 
 
@@ -69,16 +69,16 @@ def subset_endpoints(subsets: Iterable[Object]) -> dict[Ports, Endpoints]:
     for subset in subsets:
         ports = tuple(
             Port(
-                each.get("name") or "",
-                each["port"],
-                each.get("protocol", "TCP"),
-                each.get("appProtocol") or "",
+                port.get("name") or "",
+                port["port"],
+                port.get("protocol", "TCP"),
+                port.get("appProtocol") or "",
             )
-            for each in subset.get("ports") or ()
+            for port in subset.get("ports") or ()
         )
         into = by_ports.setdefault(ports, [])
         for key, is_ready in (("addresses", True), ("notReadyAddresses", False)):
-            into += [_by_hand(each, is_ready=is_ready) for each in subset.get(key) or ()]
+            into += [_by_hand(entry, is_ready=is_ready) for entry in subset.get(key) or ()]
     return by_ports
 
 
@@ -90,15 +90,15 @@ def _by_hand(given: Object, *, is_ready: bool) -> Object:
 
 def plan(existing: Iterable[Object], wanted: Mapping[Ports, Endpoints]) -> SlicePlan:
     """Spread endpoints over slices, with as few changes of the existing ones as possible."""
-    left = [each for each in existing if not deleting(each)]
+    left = [endpoint_slice for endpoint_slice in existing if not deleting(endpoint_slice)]
     result = SlicePlan()
     filled = {ports: endpoints for ports, endpoints in wanted.items() if endpoints}
     for ports, endpoints in filled.items():
-        mine = [each for each in left if _ports_of(each) == ports]
-        left = [each for each in left if _ports_of(each) != ports]
+        mine = [endpoint_slice for endpoint_slice in left if _ports_of(endpoint_slice) == ports]
+        left = [endpoint_slice for endpoint_slice in left if _ports_of(endpoint_slice) != ports]
         _spread(result, mine, ports, endpoints)
-    for each in left:
-        result.delete.append(each)
+    for endpoint_slice in left:
+        result.delete.append(endpoint_slice)
     if not filled:
         result.create.append(_content((), []))
     _reuse(result)
@@ -107,20 +107,20 @@ def plan(existing: Iterable[Object], wanted: Mapping[Ports, Endpoints]) -> Slice
 
 def _spread(result: SlicePlan, mine: list[Object], ports: Ports, endpoints: Endpoints) -> None:
     """Keep endpoints where they are, fill the gaps with new ones, and make slices for the rest."""
-    waiting = {each["addresses"][0]: each for each in endpoints}
+    waiting = {endpoint["addresses"][0]: endpoint for endpoint in endpoints}
     kept: list[tuple[Object, Endpoints]] = []
-    for found in mine:
-        names = [each["addresses"][0] for each in found.get("endpoints") or ()]
-        kept.append((found, [waiting.pop(each) for each in names if each in waiting]))
+    for endpoint_slice in mine:
+        names = [endpoint["addresses"][0] for endpoint in endpoint_slice.get("endpoints") or ()]
+        kept.append((endpoint_slice, [waiting.pop(name) for name in names if name in waiting]))
     rest = list(waiting.values())
-    for found, inside in sorted(kept, key=lambda each: -len(each[1])):
+    for endpoint_slice, inside in sorted(kept, key=lambda pair: -len(pair[1])):
         room = MOST - len(inside)
         inside += rest[:room]
         rest = rest[room:]
         if inside:
-            result.update.append((found, _content(ports, inside)))
+            result.update.append((endpoint_slice, _content(ports, inside)))
         else:
-            result.delete.append(found)
+            result.delete.append(endpoint_slice)
     for start in range(0, len(rest), MOST):
         result.create.append(_content(ports, rest[start : start + MOST]))
 
@@ -132,7 +132,7 @@ def _reuse(result: SlicePlan) -> None:
 
 
 def _content(ports: Ports, endpoints: Endpoints) -> Object:
-    shown = [_shown(each) for each in ports]
+    shown = [_shown(port) for port in ports]
     return {"endpoints": endpoints or None, "ports": shown or None}
 
 
@@ -140,17 +140,17 @@ def _shown(port: Port) -> Object:
     return {"name": port.name, **port.shown()}
 
 
-def _ports_of(found: Object) -> Ports:
+def _ports_of(endpoint_slice: Object) -> Ports:
     return tuple(
         Port(
-            each.get("name") or "",
-            each.get("port") or 0,
-            each.get("protocol", "TCP"),
-            each.get("appProtocol") or "",
+            port.get("name") or "",
+            port.get("port") or 0,
+            port.get("protocol", "TCP"),
+            port.get("appProtocol") or "",
         )
-        for each in found.get("ports") or ()
+        for port in endpoint_slice.get("ports") or ()
     )
 
 
 def zones_of(nodes: Iterable[Object]) -> dict[str, str]:
-    return {each["metadata"]["name"]: labels(each).get(ZONE, "") for each in nodes}
+    return {node["metadata"]["name"]: labels(node).get(ZONE, "") for node in nodes}

@@ -16,9 +16,9 @@ def finished_at(pod: Object) -> str:
     """When a pod ended: the end of its last container; else the time since which it is not ready;
     else its deletion; else its creation (k8s.io/kubernetes/pkg/controller/job, getFinishedTime)."""
     times = [
-        each["state"]["terminated"]["finishedAt"]
-        for each in (pod.get("status") or {}).get("containerStatuses") or ()
-        if ((each.get("state") or {}).get("terminated") or {}).get("finishedAt")
+        status["state"]["terminated"]["finishedAt"]
+        for status in (pod.get("status") or {}).get("containerStatuses") or ()
+        if ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
     ]
     if times:
         return str(max(times))
@@ -43,7 +43,7 @@ class Backoff:
         """The backoff after further pods ended at these times."""
         if not succeeded:
             return Backoff(self.failures + len(failed), max([self.last, *failed]))
-        later = [each for each in failed if each >= max(succeeded)]
+        later = [pod for pod in failed if pod >= max(succeeded)]
         return Backoff(len(later), max(later, default=""))
 
     def remaining(self, first: float, now: str) -> float:

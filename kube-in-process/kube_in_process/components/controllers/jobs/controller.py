@@ -156,8 +156,8 @@ class JobController(Component[Task]):
 
     def _noted(self, job: Object, counted: Counted) -> Backoff:
         times = (
-            [finished_at(pod) for pod in found]
-            for found in (counted.new_succeeded, counted.new_failed)
+            [finished_at(pod) for pod in pods]
+            for pods in (counted.new_succeeded, counted.new_failed)
         )
         return self._backoffs.get(uid(job), Backoff()).after(*times)
 

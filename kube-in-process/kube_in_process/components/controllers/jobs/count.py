@@ -65,7 +65,7 @@ def count(job: Object, pods: Pods) -> Counted:
     failed = [pod for pod in failed if uid(pod) not in uncounted["failed"]]
     active = [pod for pod in pods if not ended(pod) and not deleting(pod)]
     counting = sum(1 for pod in failed if judged(job, pod).counts)
-    found = Counted(
+    counted = Counted(
         job=job,
         pods=pods,
         active=active,
@@ -79,26 +79,26 @@ def count(job: Object, pods: Pods) -> Counted:
         failed=status.get("failed", 0) + counting + len(uncounted["failed"]),
     )
     if is_indexed(job):
-        _count_indexes(found)
-    return found
+        _count_indexes(counted)
+    return counted
 
 
-def _count_indexes(found: Counted) -> None:
-    job = found.job
+def _count_indexes(counted: Counted) -> None:
+    job = counted.job
     status = job.get("status") or {}
-    found.before = parsed(status.get("completedIndexes") or "")
+    counted.before = parsed(status.get("completedIndexes") or "")
     new = {
         index_of(pod)
-        for pod in found.pods
+        for pod in counted.pods
         if tracked(pod) and phase(pod) == "Succeeded" and valid(job, pod)
     }
-    found.done = found.before | new
-    found.succeeded = len(found.done)
+    counted.done = counted.before | new
+    counted.succeeded = len(counted.done)
     if by_index(job):
         limit = job["spec"]["backoffLimitPerIndex"]
-        found.lost = parsed(status.get("failedIndexes") or "") | {
+        counted.lost = parsed(status.get("failedIndexes") or "") | {
             index_of(pod)
-            for pod in found.pods
+            for pod in counted.pods
             if tracked(pod)
             and valid(job, pod)
             and has_failed(job, pod)
@@ -106,17 +106,17 @@ def _count_indexes(found: Counted) -> None:
         }
 
 
-def delayed(found: Counted) -> dict[int, Object]:
+def delayed(counted: Counted) -> dict[int, Object]:
     """The last failed pod of each index that will be tried again. It keeps its finalizer."""
-    busy = {index_of(pod) for pod in found.active} | found.done | (found.lost or set())
+    busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
     kept: dict[int, Object] = {}
-    if not by_index(found.job):
+    if not by_index(counted.job):
         return kept
-    for pod in found.pods:
+    for pod in counted.pods:
         index = index_of(pod)
-        if index in busy or not valid(found.job, pod):
+        if index in busy or not valid(counted.job, pod):
             continue
-        if tracked(pod) and has_failed(found.job, pod):
+        if tracked(pod) and has_failed(counted.job, pod):
             other = kept.get(index)
             if other is None or failures_of(other) <= failures_of(pod):
                 kept[index] = pod

@@ -23,7 +23,7 @@ def free_indexes(job: Object, counted: Counted) -> list[int]:
     busy = {index_of(pod) for pod in counted.active} | counted.done | (counted.lost or set())
     if replaces_failed_only(job):
         busy |= {index_of(pod) for pod in counted.pods if deleting(pod) and not ended(pod)}
-    return [each for each in range(job["spec"]["completions"]) if each not in busy]
+    return [index for index in range(job["spec"]["completions"]) if index not in busy]
 
 
 def give_index(pod: Object, job: Object, index: int, failed: Object | None) -> None:
@@ -37,7 +37,7 @@ def give_index(pod: Object, job: Object, index: int, failed: Object | None) -> N
     source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
     numbered = {
-        kind: [_with_variable(each, variable) for each in spec[kind]]
+        kind: [_with_variable(container, variable) for container in spec[kind]]
         for kind in ("containers", "initContainers")
         if spec.get(kind)
     }
@@ -46,7 +46,7 @@ def give_index(pod: Object, job: Object, index: int, failed: Object | None) -> N
 
 def _with_variable(container: Object, variable: Object) -> Object:
     known = list(container.get("env") or ())
-    if any(each["name"] == variable["name"] for each in known):
+    if any(known_variable["name"] == variable["name"] for known_variable in known):
         return container
     return {**container, "env": [*known, variable]}
 
@@ -55,6 +55,6 @@ def _failures(job: Object, failed: Object | None) -> dict[str, str]:
     if failed is None:
         return {FAILURES: "0"}
     ignored = judged(job, failed).action == "Ignore"
-    found = {FAILURES: str(failures_of(failed) + (not ignored))}
+    annotations = {FAILURES: str(failures_of(failed) + (not ignored))}
     total = ignored_of(failed) + ignored
-    return {**found, IGNORED: str(total)} if total else found
+    return {**annotations, IGNORED: str(total)} if total else annotations

@@ -18,8 +18,8 @@ IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 def index_of(pod: Object) -> int:
     """The completion index of a pod; -1 without a valid one."""
-    found = annotations_of(pod).get(INDEX, "")
-    return int(found) if found.isdigit() else -1
+    index = annotations_of(pod).get(INDEX, "")
+    return int(index) if index.isdigit() else -1
 
 
 def is_indexed(job: Object) -> bool:
@@ -46,21 +46,21 @@ def ignored_of(pod: Object) -> int:
 
 def parsed(text: str) -> set[int]:
     """The numbers of a text like '0-2,5'."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def ranges(numbers: Iterable[int]) -> str:
     """The text for numbers: '0-2,5' for 0, 1, 2 and 5; '0,1' for 0 and 1."""
     parts: list[list[int]] = []
-    for each in sorted(numbers):
-        if parts and each == parts[-1][-1] + 1:
-            parts[-1].append(each)
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
         else:
-            parts.append([each])
+            parts.append([number])
     return ",".join(_range(part) for part in parts)
 
 

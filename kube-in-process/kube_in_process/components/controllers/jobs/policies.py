@@ -54,13 +54,14 @@ def _matched(rule: Mapping[str, Any], pod: Object) -> str:
     shown = f"{namespace(pod)}/{name(pod)}"
     codes = rule.get("onExitCodes")
     if codes:
-        found = _container(codes, pod)
-        if found is None:
+        status = _container(codes, pod)
+        if status is None:
             return ""
-        code = found["state"]["terminated"]["exitCode"]
-        return f"Container {found['name']} for pod {shown} failed with exit code {code}"
+        code = status["state"]["terminated"]["exitCode"]
+        return f"Container {status['name']} for pod {shown} failed with exit code {code}"
     has = {
-        (each["type"], each["status"]) for each in (pod.get("status") or {}).get("conditions") or ()
+        (condition["type"], condition["status"])
+        for condition in (pod.get("status") or {}).get("conditions") or ()
     }
     for wanted in rule.get("onPodConditions") or ():
         if (wanted["type"], wanted.get("status", "True")) in has:
@@ -74,14 +75,14 @@ def _container(codes: Mapping[str, Any], pod: Object) -> Object | None:
         *(status.get("containerStatuses") or ()),
         *(status.get("initContainerStatuses") or ()),
     )
-    for each in every:
-        if codes.get("containerName") not in (None, each["name"]):
+    for container_status in every:
+        if codes.get("containerName") not in (None, container_status["name"]):
             continue
-        ended = (each.get("state") or {}).get("terminated")
+        ended = (container_status.get("state") or {}).get("terminated")
         if not ended or ended["exitCode"] == 0:
             continue
         if (ended["exitCode"] in codes["values"]) == (codes["operator"] == "In"):
-            return each
+            return container_status
     return None
 
 
@@ -90,11 +91,11 @@ def restarts_too_often(job: Object, pods: Iterable[Object]) -> bool:
     if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     total = sum(
-        each.get("restartCount", 0)
+        container_status.get("restartCount", 0)
         for pod in pods
         if phase(pod) in ("Running", "Pending")
         for kind in ("containerStatuses", "initContainerStatuses")
-        for each in (pod.get("status") or {}).get(kind) or ()
+        for container_status in (pod.get("status") or {}).get(kind) or ()
     )
     limit: int = job["spec"].get("backoffLimit", 6)
     return bool(total > 0 if limit == 0 else total >= limit)

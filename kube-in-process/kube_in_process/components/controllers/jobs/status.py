@@ -39,10 +39,10 @@ class JobOutcome:
     def final(self, left: set[str], now: str) -> Final:
         """Count the pods that have lost their finalizer; ``left`` has the UIDs of the others."""
         uncounted = self.interim["uncountedTerminatedPods"]
-        kept = {kind: [e for e in found if e in left] for kind, found in uncounted.items()}
+        kept = {kind: [e for e in uids if e in left] for kind, uids in uncounted.items()}
         status = {**self.interim, "uncountedTerminatedPods": {k: v for k, v in kept.items() if v}}
-        for kind, found in uncounted.items():
-            counted = len(found) - len(kept[kind])
+        for kind, uids in uncounted.items():
+            counted = len(uids) - len(kept[kind])
             if counted:
                 status[kind] = status.get(kind, 0) + counted
         if self.verdict is None or any(kept.values()) or self.terminating:
@@ -97,18 +97,19 @@ def _uncounted(counted: Counted, untrack: list[Object]) -> dict[str, list[str]]:
     """The UIDs to count next. The pods of an Indexed Job that succeeded count by their index."""
     job = counted.job
     there = {uid(pod) for pod in counted.pods if tracked(pod)}
-    found = {
-        kind: [each for each in known if each in there] for kind, known in counted.uncounted.items()
+    next_uids = {
+        kind: [pod_uid for pod_uid in known if pod_uid in there]
+        for kind, known in counted.uncounted.items()
     }
     for pod in untrack:
-        if uid(pod) in (*found["failed"], *found["succeeded"]):
+        if uid(pod) in (*next_uids["failed"], *next_uids["succeeded"]):
             continue
         if phase(pod) == "Succeeded":
             if not is_indexed(job):
-                found["succeeded"].append(uid(pod))
+                next_uids["succeeded"].append(uid(pod))
         elif _counts_as_failed(counted, pod):
-            found["failed"].append(uid(pod))
-    return {kind: uids for kind, uids in found.items() if uids}
+            next_uids["failed"].append(uid(pod))
+    return {kind: uids for kind, uids in next_uids.items() if uids}
 
 
 def _counts_as_failed(counted: Counted, pod: Object) -> bool:
@@ -137,5 +138,9 @@ def suspension(job: Object, now: str) -> Object | None:
 
 def conditions_with(status: Object, new: Object) -> list[Object]:
     """The conditions of a status with ``new`` added, in place of the one of its type."""
-    kept = [each for each in status.get("conditions") or () if each["type"] != new["type"]]
+    kept = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["type"] != new["type"]
+    ]
     return [*kept, new]

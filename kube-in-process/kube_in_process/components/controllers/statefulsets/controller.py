@@ -66,8 +66,8 @@ class _State:
     def condemned(self) -> list[Object]:
         """The pods beyond the wanted ones, highest ordinal first."""
         wanted = _ordinals(self.workload)
-        found = [pod for pod in self.pods if ordinal(pod) >= 0 and ordinal(pod) not in wanted]
-        return sorted(found, key=ordinal, reverse=True)
+        beyond = [pod for pod in self.pods if ordinal(pod) >= 0 and ordinal(pod) not in wanted]
+        return sorted(beyond, key=ordinal, reverse=True)
 
 
 class StatefulSetController(Component[Key]):
@@ -86,9 +86,9 @@ class StatefulSetController(Component[Key]):
         if owner is not None and owner["kind"] == "StatefulSet":
             self.queue.add((change.key[0], owner["name"]))
         elif owner is None and change.new is not None:
-            for each in self.views["statefulsets"].items():
-                if namespace(each) == namespace(pod) and _is_member(each, pod):
-                    self.queue.add(key_of(each))
+            for stateful_set in self.views["statefulsets"].items():
+                if namespace(stateful_set) == namespace(pod) and _is_member(stateful_set, pod):
+                    self.queue.add(key_of(stateful_set))
 
     def sync(self, key: Key) -> None:
         workload = self.views["statefulsets"].get(*key)
@@ -98,7 +98,7 @@ class StatefulSetController(Component[Key]):
         pods = self._pods(workload)
         update = self._revisions.update(workload, known)
         wanted = (workload.get("status") or {}).get("currentRevision")
-        current = next((each for each in known if name(each) == wanted), update)
+        current = next((revision for revision in known if name(revision) == wanted), update)
         state = _State(workload, pods, current, update)
         status = self._status(state)
         if not deleting(workload):
@@ -116,14 +116,14 @@ class StatefulSetController(Component[Key]):
     # Pods
 
     def _pods(self, workload: Object) -> list[Object]:
-        found = list(self.views["pods"].by("controller", uid(workload)))
+        pods = list(self.views["pods"].by("controller", uid(workload)))
         if not deleting(workload):
-            found = [each for each in found if self._keeps(workload, each)]
+            pods = [pod for pod in pods if self._keeps(workload, pod)]
             for pod in self.views["pods"].by("orphan", namespace(workload)):
                 if _is_member(workload, pod) and not deleting(pod):
                     patch = with_owner(pod, workload)
-                    found.append(self.api.patch("pods", *key_of(pod), patch))
-        return sorted(found, key=ordinal)
+                    pods.append(self.api.patch("pods", *key_of(pod), patch))
+        return sorted(pods, key=ordinal)
 
     def _keeps(self, workload: Object, pod: Object) -> bool:
         """Release a pod whose labels the selector no longer matches."""
@@ -249,14 +249,14 @@ class StatefulSetController(Component[Key]):
         if not templates:
             return
         wanted = _ordinals(workload)
-        for pod, template in ((pod, each) for pod in state.pods for each in templates):
+        for pod, template in ((pod, template) for pod in state.pods for template in templates):
             place = (namespace(workload), claim_name(template, workload, ordinal(pod)))
             claim = self.views["persistentvolumeclaims"].get(*place)
             if claim is None:
                 continue
-            found = retained(claim, workload, pod, surplus=ordinal(pod) not in wanted)
-            if found != owners(claim):
-                patch = {"metadata": {"uid": uid(claim), "ownerReferences": found}}
+            references = retained(claim, workload, pod, surplus=ordinal(pod) not in wanted)
+            if references != owners(claim):
+                patch = {"metadata": {"uid": uid(claim), "ownerReferences": references}}
                 self.api.patch("persistentvolumeclaims", *place, patch)
 
     def _delete(self, workload: Object, pod: Object) -> None:

@@ -40,7 +40,7 @@ def retained(claim: Object, workload: Object, pod: Object, *, surplus: bool) -> 
     The rules are those of upstream's stateful_set_utils.go.
     """
     own = {uid(workload), uid(pod)}
-    others = [each for each in owners(claim) if each["uid"] not in own]
+    others = [owner for owner in owners(claim) if owner["uid"] not in own]
     if surplus and _deletes(workload, "whenScaled"):
         return [*others, controller_reference(pod)]
     if _deletes(workload, "whenDeleted"):

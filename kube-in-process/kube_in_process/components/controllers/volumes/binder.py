@@ -66,9 +66,9 @@ class VolumeBinder(Component[Task]):
         if volume:
             self.queue.add(("volume", "", volume))
         if change.new is None:
-            for each in self._volumes.items():
-                if refers_to(each, change.object):
-                    self.queue.add(("volume", "", name(each)))
+            for other in self._volumes.items():
+                if refers_to(other, change.object):
+                    self.queue.add(("volume", "", name(other)))
 
     def _volume_changed(self, change: Change) -> None:
         self.queue.add(("volume", *change.key))
@@ -115,7 +115,10 @@ class VolumeBinder(Component[Task]):
         if wanted:
             self._bind_named(claim, self._volumes.get("", wanted))
             return
-        classes = {name(each): each for each in self.views["storageclasses"].items()}
+        classes = {
+            name(storage_class): storage_class
+            for storage_class in self.views["storageclasses"].items()
+        }
         delayed = is_delayed(claim, classes)
         volume = best_volume(self._volumes.items(), claim, only_named=delayed)
         if volume is not None:

@@ -33,8 +33,8 @@ class ClaimProtection(Component[Key]):
 
     def _pod_changed(self, change: Change) -> None:
         if change.new is None:
-            for each in uses_volume_claims(change.object):
-                space, _, plain = each.partition("/")
+            for claim in uses_volume_claims(change.object):
+                space, _, plain = claim.partition("/")
                 self.queue.add((space, plain))
 
     def sync(self, key: Key) -> None:
@@ -79,7 +79,7 @@ class EphemeralVolumes(Component[Key]):
 
     def _pod_changed(self, change: Change) -> None:
         volumes = change.object["spec"].get("volumes") or ()
-        if change.old is None and any(each.get("ephemeral") for each in volumes):
+        if change.old is None and any(volume.get("ephemeral") for volume in volumes):
             self.queue.add(change.key)
 
     def sync(self, key: Key) -> None:

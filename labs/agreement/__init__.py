@@ -1,0 +1,1 @@
+"""Whether all commands say the same of a cluster, and the truth."""
