@@ -188,15 +188,19 @@ def _ranges(indexes: str) -> tuple[range, ...]:
     return tuple(sorted(ranges, key=_START))
 
 
-def without_progress(workload: W) -> W:
-    """The workload without the indexes that have ended, or the revisions of its pod template: most
-    workloads are equal without them, and a large Job has other indexes with every pod."""
-    if isinstance(workload, StatefulSet):
-        return msgspec.structs.replace(workload, status=StatefulSetStatus())
+def without_indexes(workload: W) -> W:
+    """The workload without the indexes that have ended: a large Job has others with every pod."""
     if isinstance(workload, Job):
         status = JobStatus(conditions=workload.status.conditions)
         return msgspec.structs.replace(workload, status=status)
     return workload
+
+
+def without_progress(workload: W) -> W:
+    """The same, also without the revisions of its pod template: most workloads are equal then."""
+    if isinstance(workload, StatefulSet):
+        return msgspec.structs.replace(workload, status=StatefulSetStatus())
+    return without_indexes(workload)
 
 
 def has_fixed_template(workload: Workload) -> bool:

@@ -28,7 +28,7 @@ from claimctl.wire.meta import ManagedFieldsEntry, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Node
 from claimctl.wire.pods import PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import MANAGED_LABEL
-from claimctl.wire.workloads import Job, ReplicaSet, W, without_progress
+from claimctl.wire.workloads import ReplicaSet, W, without_indexes
 
 H = TypeVar("H", bound=ObjectHeader)
 M = TypeVar("M", bound=ObjectMeta)
@@ -152,9 +152,7 @@ def slim_workload(workload: W) -> W:
     slim_template = PodTemplateSpec(metadata=ObjectMeta(annotations=ours), spec=kept)
     spec = replace(workload.spec, template=slim_template)
     workload = replace(workload, metadata=slim_meta(workload.metadata), spec=spec)
-    # a StatefulSet may have asked for sticky claims by an earlier template
-    is_job = isinstance(workload, Job)
-    return without_progress(workload) if is_job and not asked_entries(slim_template) else workload
+    return workload if asked_entries(slim_template) else without_indexes(workload)
 
 
 def slim_replica_set(replica_set: ReplicaSet) -> ReplicaSet | None:
