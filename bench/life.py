@@ -133,15 +133,20 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 def _part(options: argparse.Namespace) -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         options.log = Path(folder, "audit.log")
-        policy = Path(folder, "policy.yaml")
-        policy.write_text(yaml.safe_dump(_policy()))
-        flags = (
-            f"--audit-policy-file={policy}",
-            f"--audit-log-path={options.log}",
-            "--audit-log-mode=blocking",
-        )
-        wanted = Wanted(pod_groups=options.gates, api_server_flags=flags)
+        wanted = audited(Path(folder), options.log, pod_groups=options.gates)
         return play(options, _lives, claims=max(options.pods), wanted=wanted)
+
+
+def audited(folder: Path, log: Path, *, pod_groups: bool) -> Wanted:
+    """A control plane that logs the requests of claimctl."""
+    policy = folder / "policy.yaml"
+    policy.write_text(yaml.safe_dump(_policy()))
+    flags = (
+        f"--audit-policy-file={policy}",
+        f"--audit-log-path={log}",
+        "--audit-log-mode=blocking",
+    )
+    return Wanted(pod_groups=pod_groups, api_server_flags=flags)
 
 
 def _policy() -> Object:

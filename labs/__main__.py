@@ -11,6 +11,8 @@ LABS = {
     "model": ("model.lab", "try every order of events within small bounds"),
     "torture": ("torture.lab", "play random schedules and faults on kube-in-process"),
     "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
+    "sticky": ("sticky.lab", "random users of sticky claims; each ordinal keeps its device"),
+    "sticky-mutants": ("sticky.mutants", "plant bugs about sticky claims; sticky must find each"),
     "agreement": ("agreement.lab", "ask all commands about random states; all must say the truth"),
     "kinds": ("kinds.lab", "play random rules of a kind, lies of its status, and lost rights"),
     "histories": ("torture.histories", "compare what claimctl does before and after a change"),

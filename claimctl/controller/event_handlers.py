@@ -67,6 +67,7 @@ from claimctl.wire.workloads import (
     may_have_earlier_template,
     ordinal_wish,
     template_of,
+    wants_the_same,
 )
 
 T = TypeVar("T", bound=HasMetadata)
@@ -392,6 +393,8 @@ class Triggers:
         pods get another pod template now."""
         old, new = change.old, change.new
         if old is None or new is None:
+            return []
+        if wants_the_same(old, new):
             return []
         return [
             reserved_key(reservation)

@@ -44,6 +44,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
     read_as,
 )
+from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
 _CLAIMS = read_as(RESOURCECLAIMS, ObjectHeader)
@@ -55,11 +56,18 @@ class TemplateMissing(Exception):
     """The ResourceClaimTemplate of a claim that should be created does not exist."""
 
 
-class Writer:
-    """Sends one request for each write. It remembers nothing: the caller notes the write."""
+TEMPLATE_SECONDS = 1.0
+"""For how long a template that was read serves further claims, in seconds. The claims of many
+ordinals come together. kube-controller-manager reads templates from a cache that is as late."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+
+class Writer:
+    """Sends one request for each write. It remembers no write: the caller notes it."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self._templates: dict[tuple[str, str], tuple[float, ResourceClaimTemplate]] = {}
+        """Templates that were read lately, with the time of the read."""
 
     async def apply(self, snapshot: Snapshot, write: Write) -> ObjectMeta | None:
         """Carry out a write; return the metadata of the written object, None if it was deleted.
@@ -125,7 +133,7 @@ class Writer:
         namespace = reservation.metadata.namespace
         name = reservation.spec.resource_claim_template_name or ""
         try:
-            template = await self._client.get(RESOURCECLAIMTEMPLATES, name, namespace)
+            template = await self._template(namespace, name)
         except NotFound as error:
             raise TemplateMissing(f"ResourceClaimTemplate {name} does not exist") from error
         try:
@@ -135,6 +143,17 @@ class Writer:
             unread = Unreadable(RESOURCECLAIMTEMPLATES, str(error), namespace, name)
             raise UnreadableObject("GET", path, unread) from error
         return (await self._client.create(RESOURCECLAIMS, body, namespace)).metadata
+
+    async def _template(self, namespace: str, name: str) -> ResourceClaimTemplate:
+        now = self._clock.monotonic()
+        self._templates = {
+            key: read for key, read in self._templates.items() if now - read[0] < TEMPLATE_SECONDS
+        }
+        if (known := self._templates.get((namespace, name))) is not None:
+            return known[1]
+        template = await self._client.get(RESOURCECLAIMTEMPLATES, name, namespace)
+        self._templates[namespace, name] = (now, template)
+        return template
 
     async def _patch_reservation(
         self, reservation: ClaimReservation, body: Mapping[str, Any], subresource: str = ""

@@ -158,12 +158,24 @@ def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
 
 def may_have_earlier_template(workload: Workload, ordinal: int) -> bool:
     """Whether a new pod of the ordinal may have an earlier pod template than the workload has."""
-    if not isinstance(workload, StatefulSet):
-        return False
+    return isinstance(workload, StatefulSet) and ordinal in _earlier(workload)
+
+
+def _earlier(workload: StatefulSet) -> range:
+    """The ordinals whose new pods may have an earlier pod template."""
     status = workload.status
     differ = status.current_revision != status.update_revision
     differ |= status.observed_generation < workload.metadata.generation
-    return differ and ordinal in workload.spec.ordinals_below_partition
+    return workload.spec.ordinals_below_partition if differ else range(0)
+
+
+def wants_the_same(before: Workload, after: Workload) -> bool:
+    """Whether both certainly want the same ordinals, with the same pod templates. Most of a
+    StatefulSet's status, which changes with each pod, says nothing about them."""
+    if not (isinstance(before, StatefulSet) and isinstance(after, StatefulSet)):
+        return False
+    same = before.spec.wanted_ordinals == after.spec.wanted_ordinals
+    return same and _earlier(before) == _earlier(after)
 
 
 def _contains(indexes: str, ordinal: int) -> bool:

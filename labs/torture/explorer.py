@@ -186,6 +186,18 @@ class ProcessFaults:
     schedule: Schedule
     faults: Faults
     born: int = 0
+    choices: tuple[str, ...] = (
+        "",
+        "",
+        "",
+        "kill",
+        "two",
+        "lag",
+        "pause",
+        "compact",
+        "jump",
+        "thief",
+    )
 
     def start(self, name: str) -> None:
         self.born += 1
@@ -215,7 +227,7 @@ class ProcessFaults:
             if process.transport.dead.is_set() or process.task.done():
                 await self.testbed.kill(name)
                 self.start(name)
-        fault = rng.choice(["", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief"])
+        fault = rng.choice(self.choices)
         if fault:
             users.log.append(f"          {fault}")
             self.faults.counts[fault] += 1

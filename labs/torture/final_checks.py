@@ -6,6 +6,7 @@ be deleted, and no write while all is quiet.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -36,21 +37,43 @@ OWN_BUSINESS = frozenset({"leases", "events"})
 
 async def conclude(testbed: Testbed, verdict: RunVerdict) -> None:
     """Bring the run to its end and record what did not come true."""
+    await come_true(testbed, verdict, _make_way)
+    await clear_away(testbed, verdict)
+    await remove_reservations(testbed, verdict)
+    await testbed.stop_all()
+
+
+async def come_true(
+    testbed: Testbed, verdict: RunVerdict, helps: Callable[[Testbed], None]
+) -> None:
+    """End the faults, and check that all pods run and nothing is written any more.
+
+    Args:
+        helps: what users do while pods do not run.
+    """
     await calm(testbed)
     await _unblocked(testbed, verdict)
     await _in_no_circle(testbed, verdict)
     mend_nodes(testbed)
     for _ in range(ROUNDS):
-        if await testbed.until(lambda: not _missing(testbed), PATIENCE / 3, step=2.0):
+        if await testbed.until(lambda: not missing_pods(testbed), PATIENCE / 3, step=2.0):
             break
-        _make_way(testbed)
+        helps(testbed)
     else:
-        verdict.stuck += _missing(testbed)
+        verdict.stuck += missing_pods(testbed)
     await _still(testbed, verdict)
+
+
+async def clear_away(testbed: Testbed, verdict: RunVerdict) -> None:
+    """Delete the workloads, and check that their claims are released and nothing is written."""
     await _clear(testbed)
     if not await testbed.until(lambda: not testbed.unreleased(), PATIENCE, step=2.0):
         verdict.leaks += testbed.unreleased()
     await _quiet(testbed, verdict)
+
+
+async def remove_reservations(testbed: Testbed, verdict: RunVerdict) -> None:
+    """Delete the ClaimReservations, and check that they go."""
     for reservation in testbed.objects("claimreservations"):
         testbed.cluster.admin.delete(
             "claimreservations", NAMESPACE, reservation["metadata"]["name"]
@@ -60,7 +83,6 @@ async def conclude(testbed: Testbed, verdict: RunVerdict) -> None:
             reservation["metadata"]["name"] for reservation in testbed.objects("claimreservations")
         ]
         verdict.leaks += [f"reservation {name}" for name in names]
-    await testbed.stop_all()
 
 
 def _blocked(testbed: Testbed) -> list[str]:
@@ -211,17 +233,13 @@ def _reserved(testbed: Testbed) -> set[str]:
     }
 
 
-def _missing(testbed: Testbed) -> list[str]:
+def missing_pods(testbed: Testbed) -> list[str]:
     """Workloads whose pods do not all run."""
-    missing = []
+    missing, pods = [], testbed.objects("pods")
     for plural in ("deployments", "statefulsets"):
         for workload in testbed.objects(plural):
             meta, spec = workload["metadata"], workload["spec"]
-            own = [
-                pod
-                for pod in testbed.objects("pods")
-                if pod["metadata"]["name"].startswith(f"{meta['name']}-")
-            ]
+            own = [pod for pod in pods if pod["metadata"]["name"].startswith(f"{meta['name']}-")]
             running = sum(_runs(pod, OWNERS[plural]) for pod in own)
             wanted = spec.get("replicas", 1)
             if running < wanted and not meta.get("deletionTimestamp"):

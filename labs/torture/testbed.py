@@ -82,6 +82,8 @@ class Testbed:
     driving: asyncio.Task[None] | None = None
     crashes: list[str] = field(default_factory=list)
     """Errors with which controllers ended and should not have."""
+    plan: Callable[[], FaultPlan] = FaultPlan
+    """Makes the faults of each process that is started without any."""
 
     # -- controllers
 
@@ -91,7 +93,7 @@ class Testbed:
         values |= {"binding_seconds": BINDING, "slow_binding_seconds": SLOW_BINDING}
         values |= {**self.settings, **settings}
         inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
-        transport = FaultyTransport(self.cluster, inner, plan or FaultPlan())
+        transport = FaultyTransport(self.cluster, inner, plan or self.plan())
         settings_ = Settings.checked(**values)
         manager = Manager(settings_, transport, clock, self.telemetry, rng=Random(name))
         stop = asyncio.Event()

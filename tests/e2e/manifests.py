@@ -13,11 +13,12 @@ def claim(name: str = "slice", device_class: str = DEVICE_CLASS) -> Body:
     return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": _devices(device_class)}
 
 
-def claim_template(name: str = "template") -> Body:
-    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"spec": _devices()}}
+def claim_template(name: str = "template", device_class: str = DEVICE_CLASS) -> Body:
+    spec = {"spec": _devices(device_class)}
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 
-def _devices(device_class: str = DEVICE_CLASS) -> Body:
+def _devices(device_class: str) -> Body:
     return {
         "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class}}]}
     }

@@ -13,7 +13,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS, RESOURCECLAIMTEMPLATES
 from claimctl_demo.documents import DocumentClient
 from tests.e2e import manifests
-from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 from tests.e2e.site import PEOPLE
 
 STICKY, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
@@ -56,9 +56,9 @@ def asking(body: Body, sticky: str | None, *entries: tuple[str, str]) -> Body:
     return body
 
 
-async def make_templates(stage: Stage, *names: str) -> None:
+async def make_templates(stage: Stage, *names: str, device_class: str = DEVICE_CLASS) -> None:
     for name in names:
-        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template(name))
+        await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template(name, device_class))
 
 
 async def pods(stage: Stage, count: int) -> list[Pod]:

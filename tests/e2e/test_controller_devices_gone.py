@@ -19,41 +19,14 @@ from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.drivers import devices_of
 from tests.e2e.harness import HOLD_134, HOLD_136, Stage
-from tests.support.drivers import Drivers
+from tests.e2e.pools import BROKEN, Pool
 from tests.support.spoiling import Spoiling
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
-BROKEN = {"key": "gpu.example.com/xid", "value": "79", "effect": "NoSchedule"}
 RESTARTED = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
 AT_ONCE = 3.0
 """Seconds in which a pod runs that nothing keeps from its device."""
-
-
-class Pool:
-    """The pool of a driver on one node."""
-
-    def __init__(self, driver: Drivers, node: str) -> None:
-        self.driver, self.node, self._generation = driver, node, 1
-        self._kind = (driver.resource_api, "ResourceSlice")
-        self.slice = f"{driver.name}-{node}"
-
-    async def offers(self, *devices: str, count: int = 1, taints: Any = ()) -> None:
-        """Publish these devices from now on, in one slice of ``count``."""
-        self._generation += 1
-        published = [
-            {"name": device, **({"taints": list(taints)} if taints else {})} for device in devices
-        ]
-        pool = {"name": self.node, "generation": self._generation, "resourceSliceCount": count}
-        patch = {"spec": {"pool": pool, "devices": published}}
-        await self.driver.client.patch(self._kind, "", self.slice, patch)
-
-    async def leave(self) -> None:
-        """Take the slice away, as a kubelet does that starts."""
-        await self.driver.client.delete(self._kind, "", self.slice)
-
-    async def come_back(self, *devices: str) -> None:
-        await self.driver.publish(self.node, self.node, *devices, fields={})
 
 
 async def held(

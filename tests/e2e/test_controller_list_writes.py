@@ -40,12 +40,12 @@ async def relabel(stage: Stage) -> None:
 async def test_a_tombstone_is_written_into_the_same_list_of_a_later_version(stage: Stage) -> None:
     snapshot, write = await decided(stage)
     await relabel(stage)
-    await Writer(stage.client).apply(snapshot, write)
+    await Writer(stage.client, stage.clock).apply(snapshot, write)
     on = await stage.claim()
     assert on.status.reserved_for == write.reserved_for
     assert on.status.allocation is not None
     with pytest.raises(Conflict):
-        await Writer(stage.client).apply(snapshot, write)
+        await Writer(stage.client, stage.clock).apply(snapshot, write)
 
 
 @pytest.mark.core
@@ -54,5 +54,5 @@ async def test_no_tombstone_is_written_into_a_claim_that_is_being_deleted(stage:
     await stage.delete(RESOURCECLAIMS, "slice")
     assert (await stage.claim()).metadata.deleting
     with pytest.raises(Conflict):
-        await Writer(stage.client).apply(snapshot, write)
+        await Writer(stage.client, stage.clock).apply(snapshot, write)
     assert (await stage.claim()).status.reserved_for == write.present

@@ -17,7 +17,8 @@ from claimctl.wire.resources import (
 )
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
-from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.harness import DEVICE_CLASS, HOLD_136, NAMESPACE, Stage
+from tests.e2e.pools import BROKEN, Pool
 from tests.e2e.sticky import asking, install_policy, make_templates, pods
 
 pytestmark = pytest.mark.cluster(HOLD_136)
@@ -65,10 +66,12 @@ def sts(*ordinals: int, template: str = "big") -> list[str]:
     return [f"train-{ordinal}.sts.gpu.{template}" for ordinal in ordinals]
 
 
-async def trained(stage: Stage, replicas: int = 3, **annotations: str) -> Devices:
+async def trained(
+    stage: Stage, replicas: int = 3, device_class: str = DEVICE_CLASS, **annotations: str
+) -> Devices:
     """A StatefulSet with sticky claims whose pods run; returns the devices of its claims."""
     await install_policy(stage)
-    await make_templates(stage, "big", "other")
+    await make_templates(stage, "big", "other", device_class=device_class)
     await make_set(stage, replicas, **annotations)
     await stage.until_running(replicas)
     await until_held(stage, *sts(*range(replicas)))
@@ -327,6 +330,66 @@ async def test_a_claim_that_somebody_else_made_is_not_held(stage: Stage) -> None
     await stage.delete(RESOURCECLAIMS, name)
     await stage.delete(PODS, "train-0")
     await until_held(stage, name)
+
+
+GPUS = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["gone", "broken"])
+async def test_only_the_ordinal_whose_device_is_bad_gets_another_one(
+    stage: Stage, broken: bool
+) -> None:
+    driver, node = stage.site.drivers("maker"), stage.site.nodes[0]
+    await driver.make_class()
+    await driver.publish(node, node, *GPUS, fields={})
+    await stage.started()
+    before = await trained(stage, device_class=driver.name)
+    first, second, third = sts(0, 1, 2)
+    [(_, bad)] = before[second]
+    rest = [device for device in GPUS if device != bad]
+    if broken:
+        await Pool(driver, node).offers(bad, *rest, taints=(BROKEN,), tainted={bad})
+    else:
+        await Pool(driver, node).offers(*rest)
+
+    async def given_up() -> bool:
+        return await stage.references(second) == ("pods/train-1",)
+
+    await stage.until(given_up, "the device is left to its pod")
+    await replaced(stage, "train-1")
+    used = {device for each in before.values() for _, device in each}
+    [spare] = set(GPUS) - used
+    await until_devices(stage, before | {second: {(node, spare)}})
+    await until_held(stage, first, second, third)
+
+
+async def test_only_the_ordinal_that_cannot_go_to_its_node_gets_another_device(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    before = await trained(stage)
+    first, second, third = sts(0, 1, 2)
+    node = (await stage.client.get(PODS, "train-1", NAMESPACE)).spec.node_name or ""
+    await stage.cordon(node)
+    await replaced(stage, "train-1")
+    after = await devices(stage)
+    assert after[second].isdisjoint(before[second])
+    assert (after[first], after[third]) == (before[first], before[third])
+    await until_held(stage, first, second, third)
+    await stage.cordon(node, unschedulable=False)
+
+
+async def replaced(stage: Stage, name: str) -> None:
+    """Delete a pod, and wait until the next one of its ordinal runs; no other pod goes."""
+    old = {pod.metadata.name: pod.metadata.uid for pod in await pods(stage, 3)}
+    await stage.delete(PODS, name)
+
+    async def runs() -> bool:
+        new = {pod.metadata.name: pod.metadata.uid for pod in await stage.running()}
+        changed = {each for each in old if new.get(each) != old[each]}
+        return len(new) == len(old) and changed == {name}
+
+    await stage.until(runs, f"another {name} runs", 180)
 
 
 LIFE_WRITES = 11

@@ -102,7 +102,7 @@ class ClaimReconciler:
     ) -> None:
         self._know = knowledge
         self._snapshots = Snapshots(knowledge)
-        self._writer = Writer(client)
+        self._writer = Writer(client, knowledge.clock)
         self._events = events
         self._metrics = ClaimMetrics(telemetry)
         self._first_spans: dict[ClaimKey, object] = {}

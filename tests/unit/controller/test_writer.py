@@ -37,6 +37,7 @@ from tests.support.builders import (
     tomb,
 )
 from tests.support.counting_server import CountingServer, server
+from tests.support.hand_clock import HandClock
 from tests.unit.controller.cluster import furnish
 
 CLAIM_PATH = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims/{CLAIM}"
@@ -83,7 +84,7 @@ async def test_a_write_is_one_request(write: Write, request_line: str) -> None:
     made = reserved_server()
     snapshot, present = await bound(made, write)
     made.requests.clear()
-    written = await Writer(made.client).apply(snapshot, present)
+    written = await Writer(made.client, HandClock()).apply(snapshot, present)
     assert made.requests == [request_line]
     assert (written is None) == isinstance(write, DeleteClaim)
 
@@ -97,7 +98,7 @@ async def test_an_object_that_has_changed_since_the_decision_is_not_written(writ
         made.admin.patch(plural, NAMESPACE, name, changed)
     before = made.handler.api.store.revision
     with pytest.raises(Conflict):
-        await Writer(made.client).apply(snapshot, present)
+        await Writer(made.client, HandClock()).apply(snapshot, present)
     assert made.handler.api.store.revision == before
 
 
@@ -121,7 +122,7 @@ async def test_tombstones_are_written_into_the_list_that_they_were_decided_on() 
     snapshot = await listed(made, deployment_ref(), pod_ref("a"))
     for later in ((deployment_ref(),), (deployment_ref(), pod_ref("a"))):
         await listed(made, *later)
-    await Writer(made.client).apply(snapshot, TOMBSTONES)
+    await Writer(made.client, HandClock()).apply(snapshot, TOMBSTONES)
     on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
     assert on.status.reserved_for == TOMBSTONES.reserved_for
     assert uids_written_by(on, "claimctl") == {tomb("a").uid}
@@ -140,7 +141,7 @@ async def test_tombstones_are_not_written_into_another_list(later: tuple[Referen
     snapshot = await listed(made, deployment_ref(), pod_ref("a"))
     await listed(made, *later)
     with pytest.raises(Conflict):
-        await Writer(made.client).apply(snapshot, TOMBSTONES)
+        await Writer(made.client, HandClock()).apply(snapshot, TOMBSTONES)
     on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
     assert on.status.reserved_for == later
 
@@ -157,7 +158,7 @@ async def test_tombstones_are_not_written_into_another_claim(change: str) -> Non
         other = replace_fields(snapshot.claim, metadata=meta)
         snapshot = replace(snapshot, claim=other)
     with pytest.raises(Conflict):
-        await Writer(made.client).apply(snapshot, TOMBSTONES)
+        await Writer(made.client, HandClock()).apply(snapshot, TOMBSTONES)
     on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
     assert on.status.reserved_for == TOMBSTONES.present
 
@@ -166,7 +167,7 @@ async def test_the_written_objects_are_as_decided() -> None:
     made = reserved_server()
     for write, _ in WRITES.values():
         if not isinstance(write, DeleteClaim):
-            await Writer(made.client).apply(*await bound(made, write))
+            await Writer(made.client, HandClock()).apply(*await bound(made, write))
     on = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
     assert "allocation" not in on.get("status", {})
     assert not on["metadata"].get("finalizers")
@@ -174,6 +175,23 @@ async def test_the_written_objects_are_as_decided() -> None:
     assert held["status"]["dialect"] == "hold"
     assert FINALIZER not in held["metadata"].get("finalizers", [])
     assert "claimctl.io/release" not in held["metadata"].get("annotations", {})
+
+
+async def test_claims_that_come_together_share_a_read_of_their_template() -> None:
+    made, clock = server(), HandClock()
+    furnish(made)
+    template = {"metadata": {"name": "big", "namespace": NAMESPACE}, "spec": {"spec": {}}}
+    made.admin.create("resourceclaimtemplates", template)
+    writer, snapshot = Writer(made.client, clock), Snapshot(NOW, NAMESPACE, CLAIM, None)
+    reads = []
+    for name, time in (("one", 0.0), ("two", 0.9), ("three", 1.0)):
+        clock.time = time
+        spec = replace_fields(
+            reservation().spec, resource_claim_name=name, resource_claim_template_name="big"
+        )
+        await writer.apply(snapshot, CreateClaim(replace_fields(reservation(), spec=spec), None))
+        reads.append(sum("resourceclaimtemplates/big" in each for each in made.requests))
+    assert reads == [1, 1, 2]
 
 
 async def test_a_claim_is_not_created_without_its_template() -> None:
@@ -184,4 +202,4 @@ async def test_a_claim_is_not_created_without_its_template() -> None:
     )
     snapshot = Snapshot(NOW, NAMESPACE, CLAIM, claim())
     with pytest.raises(TemplateMissing, match="ResourceClaimTemplate none does not exist"):
-        await Writer(made.client).apply(snapshot, CreateClaim(wanted, None))
+        await Writer(made.client, HandClock()).apply(snapshot, CreateClaim(wanted, None))

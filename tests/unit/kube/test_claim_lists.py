@@ -23,6 +23,7 @@ from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import NOW, deployment_ref, pod_ref, tomb
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.hand_clock import HandClock
 
 VM = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="vm-1")
 HOLD, A, B = deployment_ref(), pod_ref("a"), pod_ref("b")
@@ -103,7 +104,7 @@ def test_entries_that_stay_are_not_sent(
 
 async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
     write = WriteList(claim.metadata.resource_version, tuple(wanted))
-    await Writer(client).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
+    await Writer(client, HandClock()).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
 
 
 Way = Callable[[Client, ResourceClaim, Iterable[Reference]], Awaitable[None]]
@@ -129,7 +130,9 @@ async def test_a_write_that_compares_the_list_is_refused() -> None:
     claim = await listed(made, VM, A)
     write = WriteList("", (VM, tomb("a")), present=(VM, A))
     with pytest.raises(Conflict):
-        await Writer(made.client).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
+        await Writer(made.client, HandClock()).apply(
+            Snapshot(NOW, NAMESPACE, "slice", claim), write
+        )
     assert [each["note"] for each in entries(made)] == [NOTE, NOTE]
 
 

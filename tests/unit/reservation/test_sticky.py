@@ -25,7 +25,7 @@ from claimctl.wire.reservations import (
     StickyClaim,
     WorkloadRef,
 )
-from claimctl.wire.workloads import Deployment, Workload
+from claimctl.wire.workloads import Deployment, StatefulSet, Workload
 from tests.support.builders import NAMESPACE, NOW
 from tests.support.sticky_cases import (
     NAME,
@@ -105,6 +105,20 @@ def test_settings_that_change_change_the_reservation_and_its_owner() -> None:
     assert kept.metadata.owner_references == ()
     assert kept.spec.idle_timeout_seconds == 5
     assert with_present_settings(kept, stateful_set()) == made
+
+
+def test_a_claim_that_is_needed_no_more_goes_with_the_workload() -> None:
+    made = wanted(annotated(when_deleted="Retain"))
+    assert made is not None
+    assert made.metadata.owner_references == ()
+    kept = annotated(when_deleted="Retain")
+    assert isinstance(kept, StatefulSet)
+    other = replace(kept, spec=replace(kept.spec, template=template("*", ("gpu", "other"))))
+    goes = with_present_settings(made, other)
+    assert goes.spec.sticky == StickyClaim(ordinal=2, when_deleted=DELETE)
+    assert len(goes.metadata.owner_references) == 1
+    # the pod template may ask for it again
+    assert with_present_settings(goes, kept) == made
 
 
 def test_a_setting_that_is_invalid_changes_nothing() -> None:

@@ -37,6 +37,7 @@ from claimctl.wire.workloads import (
     StatefulSetUpdateStrategy,
     Workload,
     ordinal_wish,
+    wants_the_same,
 )
 from tests.support.sticky_cases import NAME, OWNER, SET, job, pod, stateful_set, template
 
@@ -158,6 +159,15 @@ def test_a_large_job_costs_little_memory_with_every_pod_that_ends() -> None:
     assert size < 500_000
     wishes = [ordinal_wish(job(ended, completions=1_100), ordinal) for ordinal in range(1_100)]
     assert wishes.count(OrdinalWish.NEVER) == 540
+
+
+def test_what_certainly_wants_the_same_ordinals() -> None:
+    assert wants_the_same(stateful_set(), stateful_set(sticky=None))
+    assert not wants_the_same(stateful_set(), stateful_set(4))
+    assert not wants_the_same(stateful_set(), stateful_set(start=1))
+    assert not wants_the_same(job(), job("1"))
+    assert not wants_the_same(rolling(1), rolling(2))
+    assert not wants_the_same(rolling(1), rolling(1, current="b"))
 
 
 def state(

@@ -1,0 +1,322 @@
+"""Judges sticky claims by the server's history alone: each ordinal keeps its device, or has a
+reason to lose it that users, nodes or devices gave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from kube_in_process.storage.store import Revision
+
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl_witness.world import TERMINAL, World, as_claim, as_pod
+from labs.sticky.wishes import KINDS, StickyPlace, Wishes, wish_of
+
+ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
+OWNERS = {"StatefulSet": "sts", "Job": "job"}
+INDEX = {"sts": "apps.kubernetes.io/pod-index", "job": "batch.kubernetes.io/job-completion-index"}
+SLACK = 40.0
+"""Seconds for which a reason counts that has passed: a controller may see the cluster late, or die
+in the middle of a release."""
+BROKEN = 90.0
+"""The same for a node or a device that was broken: pods first wait for it."""
+YOUNG = 8.0
+"""Seconds from the allocation of a claim within which its hold may be missing: controllers die."""
+MEANWHILE = 2.0
+"""Seconds between a LIST of pods and the write that it is for."""
+
+
+@dataclass(slots=True)
+class JudgedClaim:
+    """One sticky claim, as the server has it now."""
+
+    uid: str
+    made_at: float
+    devices: frozenset[tuple[str, str]] = frozenset()
+    allocated_at: float = 0.0
+    held: bool = False
+    """Whether its workload is listed, by ``status`` or ``spec``."""
+    let_go: str = ""
+    """Why the hold went that was there; '' while it is there, and before it came."""
+    reserved_for: str = ""
+    """The UID of ``spec.reservedFor``."""
+
+
+@dataclass(slots=True)
+class StickyJudge:
+    """Reads a history; notes what went wrong, and counts what happened.
+
+    Args:
+        users: the user names of claimctl.
+        young: for how many seconds from its allocation a claim may be without a hold.
+    """
+
+    users: Collection[str]
+    young: float = YOUNG
+    world: World = field(default_factory=World)
+    violations: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """Pods that came back to their device, and for each reason the devices that were given up."""
+    wishes: dict[tuple[str, str], Wishes] = field(default_factory=dict)
+    claims: dict[str, JudgedClaim] = field(default_factory=dict)
+    _last: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    """By claim: the devices of the last pod that was bound, unless they were given up since."""
+    _broken: dict[str, float] = field(default_factory=dict)
+    """When a node, or a device ``POOL/DEVICE``, was broken last; inf if it is now."""
+    _waited: dict[str, float] = field(default_factory=dict)
+    """When a pod last waited for the claim."""
+    _made: dict[str, float] = field(default_factory=dict)
+    """By UID: when a pod was made."""
+    _withdrawn: set[str] = field(default_factory=set)
+    """Claims whose ClaimReservation a person has deleted."""
+
+    def __post_init__(self) -> None:
+        self.world.listen(self._notice)
+
+    def may_stay(self, place: StickyPlace) -> bool:
+        """Whether the claim of a workload that is gone may be there at the end of the history.
+
+        It may if the workload's settings kept it, and a pod of the workload might have named it.
+        """
+        known = self.wishes.get((place.word, place.owner))
+        if known is None or not known.listed or known.last.exists:
+            return False
+        gone, before = known.last, [wish for wish in known.listed if wish.exists]
+        long_before = [wish for wish in before if wish.at <= gone.at - SLACK]
+        recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
+        return gone.when_deleted == "Retain" and any(not wish.is_over(place) for wish in recent)
+
+    def held_in_vain(self, namespace: str) -> list[str]:
+        """The claims with devices that no pod names, and whose workload wants none for them."""
+        return [
+            name
+            for name, claim in self.claims.items()
+            if claim.devices
+            and (place := StickyPlace.of(name)) is not None
+            and not self._is_wanted(place)
+            and not self.world.users_of((namespace, name))
+        ]
+
+    def _is_wanted(self, place: StickyPlace) -> bool:
+        known = self.wishes.get((place.word, place.owner))
+        wish = known.last if known is not None and known.listed else None
+        return wish is not None and wish.wants(place) and not wish.is_over(place)
+
+    # -- what happens
+
+    def _notice(self, revision: Revision, _: World) -> None:
+        match revision.plural:
+            case "statefulsets" | "jobs":
+                self._notice_workload(revision)
+            case "pods":
+                self._notice_pod(revision)
+            case "resourceclaims":
+                self._notice_claim(revision)
+            case "claimreservations":
+                self._notice_reservation(revision)
+            case "nodes":
+                node = revision.object() if revision.type != "DELETED" else {}
+                spec = node.get("spec") or {}
+                closed = not node or spec.get("unschedulable") or spec.get("taints")
+                self._note_broken(revision.name, bool(closed), revision.at)
+            case "resourceslices":
+                self._notice_devices(revision)
+
+    def _notice_workload(self, revision: Revision) -> None:
+        wishes = self.wishes.setdefault((KINDS[revision.plural], revision.name), Wishes())
+        if revision.type == "DELETED":
+            wishes.end(revision.at)
+        else:
+            wishes.note(wish_of(revision.plural, revision.object(), revision.at))
+
+    def _notice_reservation(self, revision: Revision) -> None:
+        claim = revision.object()["spec"]["resourceClaimName"]
+        if revision.type == "ADDED":
+            self._withdrawn.discard(claim)
+        elif revision.verb == "delete" and not revision.actor.startswith("system:"):
+            self._withdrawn.add(claim)
+
+    def _notice_devices(self, revision: Revision) -> None:
+        before = _devices_of(revision.previous_object())
+        after = {} if revision.type == "DELETED" else _devices_of(revision.object())
+        for name in before.keys() | after.keys():
+            self._note_broken(name, after.get(name, True), revision.at)
+
+    def _note_broken(self, name: str, broken: bool, at: float) -> None:
+        if broken:
+            self._broken[name] = inf
+        elif self._broken.get(name) == inf:
+            self._broken[name] = at
+
+    def _notice_pod(self, revision: Revision) -> None:
+        pod, before = as_pod(revision), revision.previous_object()
+        if pod is None:
+            spec = revision.object()["spec"]
+            for entry in spec.get("resourceClaims") or ():
+                if not spec.get("nodeName"):
+                    self._waited[entry.get("resourceClaimName", "")] = revision.at
+            return
+        if revision.type == "ADDED":
+            self._made[pod.metadata.uid] = revision.at
+            self._judge_names(pod)
+            return
+        bound = before is not None and not before["spec"].get("nodeName") and pod.spec.node_name
+        for entry in pod.spec.resource_claims if bound else ():
+            if StickyPlace.of(name := entry.resource_claim_name or "") is not None:
+                self._judge_binding(name, pod)
+
+    def _notice_claim(self, revision: Revision) -> None:
+        claim, name = as_claim(revision), revision.name
+        if revision.type == "ADDED":
+            self._judge_generated(revision.object())
+        if (place := StickyPlace.of(name)) is None:
+            return
+        known = self.claims.get(name)
+        devices = _allocated(claim)
+        if known is not None and known.devices and devices != known.devices:
+            self._judge_loss(name, place, known, revision)
+        elif known is not None and claim is not None:
+            self._note_hold(name, place, known, claim, revision)
+        if claim is None:
+            self.claims.pop(name, None)
+            self._judge_deletion(name, revision)
+            return
+        if known is None or known.uid != claim.metadata.uid:
+            known = self.claims[name] = JudgedClaim(claim.metadata.uid, revision.at)
+            reserved = claim.spec.reserved_for
+            known.reserved_for = reserved.uid if reserved is not None else ""
+        if devices != known.devices:
+            known.devices, known.allocated_at, known.let_go = devices, revision.at, ""
+        known.held = _is_held(claim, place)
+        if claim.metadata.deleting and revision.actor in self.users and not _was_deleting(revision):
+            self._judge_deletion(name, revision)
+
+    # -- what is right
+
+    def _judge_names(self, pod: Pod) -> None:
+        """Each entry of a pod that asks has the name of the pod's own ordinal."""
+        owner, meta = pod.metadata.controller(), pod.metadata
+        if owner is None or meta.annotation(ASKED) is None or owner.kind not in OWNERS:
+            return
+        word = OWNERS[owner.kind]
+        ordinal = (meta.labels or {}).get(INDEX[word])
+        for entry in pod.spec.resource_claims:
+            place = StickyPlace.of(entry.resource_claim_name or "")
+            if entry.resource_claim_template_name or place is None:
+                self._accuse(f"pod {meta.name} has no sticky claim for {entry.name}")
+            elif (place.word, place.owner, str(place.ordinal)) != (word, owner.name, ordinal):
+                self._accuse(f"pod {meta.name} names {entry.resource_claim_name}")
+
+    def _judge_generated(self, claim: dict[str, Any]) -> None:
+        """No claim is generated for a pod that has sticky ones."""
+        for owner in claim["metadata"].get("ownerReferences") or ():
+            pods = self.world.pods_in(claim["metadata"]["namespace"])
+            for pod in pods if owner["kind"] == "Pod" else ():
+                if pod.metadata.uid == owner["uid"] and pod.metadata.annotation(REWRITTEN):
+                    name = claim["metadata"]["name"]
+                    self._accuse(f"claim {name} was generated for {pod.metadata.name}")
+
+    def _judge_binding(self, name: str, pod: Pod) -> None:
+        devices = self.claims[name].devices if name in self.claims else frozenset()
+        before = self._last.get(name)
+        self.counts["pods bound"] += 1
+        if before is not None and before != devices:
+            text = f"pod {pod.metadata.name} has {sorted(devices)} instead of {sorted(before)}"
+            self._accuse(f"{text}, which were not given up")
+        self.counts["pods that came back to their device"] += before == devices
+        if devices:
+            self._last[name] = devices
+
+    def _judge_loss(
+        self, name: str, place: StickyPlace, known: JudgedClaim, revision: Revision
+    ) -> None:
+        """A device is given up only for a reason."""
+        self._last.pop(name, None)
+        reason = self._reason(name, place, known, revision)
+        self.counts[f"devices given up: {reason or 'without a reason'}"] += 1
+        if not reason:
+            text = f"{name} lost {sorted(known.devices)} at t={revision.at:.3f}"
+            self._accuse(f"{text} by {revision.actor.rpartition(':')[2]}, held: {known.held}")
+
+    def _note_hold(
+        self,
+        name: str,
+        place: StickyPlace,
+        known: JudgedClaim,
+        claim: ResourceClaim,
+        revision: Revision,
+    ) -> None:
+        """A hold that goes has a reason then, whatever becomes of the devices later."""
+        held = _is_held(claim, place)
+        if held:
+            known.let_go = ""
+        elif known.held and known.devices:
+            known.let_go = self._reason(name, place, known, revision)
+
+    def _reason(self, name: str, place: StickyPlace, known: JudgedClaim, revision: Revision) -> str:
+        at = revision.at
+        if known.let_go:
+            return known.let_go
+        if name in self._withdrawn:
+            return "reservation deleted"
+        wishes = self.wishes.get((place.word, place.owner), Wishes())
+        if reason := wishes.excuse(place, at, SLACK, known.made_at):
+            return reason
+        if known.reserved_for and wishes.listed and wishes.last.uid != known.reserved_for:
+            return "reserved for an earlier workload"
+        devices = [f"{pool}/{device}" for pool, device in known.devices]
+        if any(self._broken.get(device, -inf) >= at - BROKEN for device in devices):
+            return "broken device"
+        nodes = {pool for pool, _ in known.devices}
+        if any(self._broken.get(node, -inf) >= at - BROKEN for node in nodes):
+            users = self.world.users_of((revision.namespace, name))
+            waits = any(not pod.spec.node_name for pod in users)
+            if waits or self._waited.get(name, -inf) >= at - BROKEN:
+                return "closed node"
+        if not known.held and at - known.allocated_at <= self.young:
+            return "not held yet"
+        return ""
+
+    def _judge_deletion(self, name: str, revision: Revision) -> None:
+        """claimctl deletes no claim that a pod names which is there already."""
+        if revision.actor not in self.users or _was_deleting(revision):
+            return
+        self.counts["claims deleted by claimctl"] += 1
+        for pod in self.world.users_of((revision.namespace, name)):
+            done = pod.status.phase in TERMINAL or pod.metadata.deleting
+            age = revision.at - self._made[pod.metadata.uid]
+            if not done and (pod.spec.node_name or age > MEANWHILE):
+                self._accuse(f"{name} was deleted under pod {pod.metadata.name}")
+
+    def _accuse(self, text: str) -> None:
+        self.violations.append(text)
+
+
+def _was_deleting(revision: Revision) -> bool:
+    before = revision.previous_object()
+    return before is not None and bool(before["metadata"].get("deletionTimestamp"))
+
+
+def _is_held(claim: ResourceClaim, place: StickyPlace) -> bool:
+    """Whether the workload of the place is listed."""
+    return any(each.name == place.owner for each in claim.status.reserved_for)
+
+
+def _allocated(claim: ResourceClaim | None) -> frozenset[tuple[str, str]]:
+    results = claim.devices if claim is not None else ()
+    return frozenset((result.pool, result.device) for result in results)
+
+
+def _devices_of(piece: dict[str, Any] | None) -> dict[str, bool]:
+    """The devices of a ResourceSlice as ``POOL/DEVICE``, and whether each is tainted."""
+    if piece is None:
+        return {}
+    pool = piece["spec"]["pool"]["name"]
+    return {
+        f"{pool}/{device['name']}": bool(device.get("taints"))
+        for device in piece["spec"].get("devices") or ()
+    }

@@ -1,0 +1,235 @@
+"""Plays random users of sticky claims on kube-in-process, and judges the device of each ordinal.
+
+Users scale, roll, delete pods (also by force), and change templates and settings; controllers are
+killed, see the cluster late, or are two. Exit code 1 with the seed of the first run that went
+wrong. ``python -m labs sticky --sets 40 --ordinals 20 --seeds 1`` is the large form.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+from typing import Any
+
+from kube_in_process.real.flags import Parser, number
+from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
+
+from labs import frame
+from labs.sticky.judge import YOUNG, StickyJudge
+from labs.sticky.users import StickySize, StickyUsers
+from labs.sticky.wishes import StickyPlace
+from labs.torture.explorer import PAUSES, ProcessFaults, Schedule
+from labs.torture.faults import Faults
+from labs.torture.faulty_transport import FaultPlan
+from labs.torture.final_checks import (
+    PATIENCE,
+    clear_away,
+    come_true,
+    missing_pods,
+    remove_reservations,
+)
+from labs.torture.reference import dialects
+from labs.torture.testbed import RunVerdict, Testbed, closed, history, judge, opened
+from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+
+LIMIT = 100_000.0
+"""Virtual seconds after which a run fails."""
+DIALECTS = ("hold-1.36", "hold-1.36", "native")
+LIVES = (20, 200)
+"""The requests of the shortest and of the longest life of a controller while users act."""
+FALTERING = 40.0
+"""Seconds for which a claim may be without a hold where controllers wait for a Lease, or where
+their requests fail."""
+NOTICED = 5.0
+"""Seconds until a controller has written changed settings into its ClaimReservations. Afterwards it
+is longer than the idle timeout of all."""
+STATEFULSETS = "statefulset-controller"
+FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
+
+
+@dataclass
+class StickyRun:
+    """The result of a seed: the findings, and what happened how often."""
+
+    verdict: RunVerdict
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def play(seed: int, size: StickySize, *, keep_log: bool = False) -> StickyRun:
+    """Play the users of a seed."""
+    schedule = Schedule.of(seed)
+    schedule.dialect = schedule.rng.choice(DIALECTS)
+    schedule.slow = False
+    done = StickyRun(RunVerdict(f"SEED={seed} ({schedule.dialect})"))
+    run(_play(schedule, size, done, keep_log), limit=LIMIT)
+    return done
+
+
+async def _play(schedule: Schedule, size: StickySize, done: StickyRun, keep_log: bool) -> None:
+    rng = schedule.rng
+    options = replace(
+        dialects()[schedule.dialect],
+        seed=schedule.seed,
+        nodes=size.nodes,
+        devices_per_node=size.devices,
+    )
+    testbed = await opened(options)
+    testbed.settings = {
+        "leader_elect": schedule.elect,
+        "list_ahead": schedule.ahead,
+        "crowd": 0,
+        "checkpoint": True,
+    }
+    faults = Faults(rng, schedule.rate)
+    trouble = rng.random() < 0.5
+    users = StickyUsers(testbed, rng, schedule.dialect, size=size, trouble=trouble)
+    first = testbed.cluster.store.revision
+    try:
+        users.begin()
+        processes = ProcessFaults(testbed, schedule, faults, choices=FAULTS)
+        testbed.plan = partial(_dying, rng)
+        processes.start("one")
+        testbed.cluster.handler.fault = faults
+        testbed.cluster.fault_components(faults.on_components)
+        for _ in range(size.actions):
+            users.act()
+            await processes.strike(users)
+            await testbed.sleep(rng.choice(PAUSES))
+        testbed.plan = FaultPlan
+        done.counts["controllers killed"] += len(testbed.ended)
+        users.mend()
+        await _conclude(testbed, users, done.verdict)
+        _judge(testbed, done, faltering=schedule.elect or bool(schedule.rate))
+    finally:
+        await closed(testbed)
+    if keep_log or not done.verdict.good:
+        done.verdict.log += ["what was done:", *users.log, "what became of it:"]
+        done.verdict.log += history(testbed.cluster, first)
+
+
+def _dying(rng: Random) -> FaultPlan:
+    """The faults of a process that dies after a while, at any of its requests."""
+    return FaultPlan(dies_at=rng.randint(*LIVES), delivered=rng.random() < 0.5)
+
+
+async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -> None:
+    """Let all pods run, then let everything go; nothing may stay that nobody asked to keep."""
+    await come_true(testbed, verdict, users.help)
+    _give_back(testbed)
+    await testbed.sleep(NOTICED)
+    await _all_come_back(testbed, verdict)
+    if not await testbed.until(lambda: not _held_in_vain(testbed), PATIENCE, step=20.0):
+        verdict.leaks += [f"{name} is held for nobody" for name in _held_in_vain(testbed)]
+    await clear_away(testbed, verdict)
+    _look_for_rests(testbed, verdict)
+    await remove_reservations(testbed, verdict)
+    if claims := [each["metadata"]["name"] for each in testbed.objects("resourceclaims")]:
+        verdict.leaks.append(f"claims without a ClaimReservation: {claims[:5]}")
+    await testbed.stop_all()
+
+
+async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
+    """Delete all pods once, and let new ones come only after an idle timeout, since their ordinals
+    are not idle. The judge sees whether each comes back to its device."""
+    testbed.cluster.pause(STATEFULSETS)
+    for pod in testbed.objects("pods"):
+        if pod["status"].get("phase") == "Running":
+            testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    await testbed.sleep(NOTICED)
+    testbed.cluster.resume(STATEFULSETS)
+    if not await testbed.until(lambda: not missing_pods(testbed), PATIENCE, step=2.0):
+        verdict.stuck += missing_pods(testbed)
+
+
+def _give_back(testbed: Testbed) -> None:
+    """Let the users of deleted workloads give up the devices that they asked to keep."""
+    there = {
+        each["metadata"]["uid"]: each["metadata"]["name"]
+        for plural in ("statefulsets", "jobs")
+        for each in testbed.objects(plural)
+    }
+    for plural in ("statefulsets", "jobs"):
+        for each in testbed.objects(plural):
+            notes = {"claimctl.io/retention-policy": "WhileRunning"}
+            notes["claimctl.io/idle-timeout-seconds"] = "1"
+            name, body = each["metadata"]["name"], {"metadata": {"annotations": notes}}
+            testbed.cluster.admin.patch(plural, NAMESPACE, name, body)
+    for reservation in testbed.objects("claimreservations"):
+        if reservation["spec"]["workloadRef"]["name"] not in there.values():
+            name = reservation["metadata"]["name"]
+            testbed.cluster.admin.delete("claimreservations", NAMESPACE, name)
+
+
+def _look_for_rests(testbed: Testbed, verdict: RunVerdict) -> None:
+    """What is left after all workloads are gone: only what their last settings ask to keep."""
+    judge = _judged(testbed)
+    kept: dict[str, Any] = {
+        reservation["spec"]["resourceClaimName"]: reservation
+        for reservation in testbed.objects("claimreservations")
+    }
+    names = {claim["metadata"]["name"] for claim in testbed.objects("resourceclaims")}
+    for name in sorted(names | kept.keys()):
+        place = StickyPlace.of(name)
+        if place is None or not judge.may_stay(place):
+            verdict.leaks.append(f"{name} is left, and no pod will name it")
+
+
+def _held_in_vain(testbed: Testbed) -> list[str]:
+    return _judged(testbed).held_in_vain(NAMESPACE)
+
+
+def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:
+    young = FALTERING if faltering else YOUNG
+    judge = StickyJudge({CONTROLLER_USER}, young)
+    judge.world.read(testbed.cluster.history())
+    return judge
+
+
+def _judge(testbed: Testbed, done: StickyRun, *, faltering: bool) -> None:
+    judge(testbed, done.verdict)
+    sticky = _judged(testbed, faltering=faltering)
+    done.verdict.violations += sticky.violations
+    done.counts += sticky.counts
+    done.counts["requests of claimctl"] += done.verdict.requests
+    done.counts["writes of claimctl"] += done.verdict.writes
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser("labs sticky", __doc__)
+    parser.add_argument("--sets", type=number(1), default=8, help="StatefulSets (%(default)s)")
+    parser.add_argument("--ordinals", type=number(1), default=6, help="of each (%(default)s)")
+    parser.add_argument("--jobs", type=number(), default=2, help="Indexed Jobs (%(default)s)")
+    parser.add_argument("--actions", type=number(1), default=80, help="of users (%(default)s)")
+    parser.add_argument("--nodes", type=number(1), default=4, help="nodes (%(default)s)")
+    parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
+    parser.add_argument("--seeds", type=number(1), default=4, help="how many (%(default)s)")
+    given = parser.parse_args(arguments)
+    size = StickySize(given.sets, given.ordinals, given.jobs, given.actions, given.nodes)
+    frame.quiet()
+    counts, bad = Counter[str](), 0
+    for seed in range(given.seed, given.seed + given.seeds):
+        began = time.monotonic()
+        try:
+            done = play(seed, size)
+        except (Deadlock, OutOfTime, LostError) as error:
+            done = StickyRun(RunVerdict(f"SEED={seed}", violations=[repr(error)]))
+        counts += done.counts
+        frame.say(
+            f"{done.verdict.name}: {time.monotonic() - began:.0f} s, good: {done.verdict.good}"
+        )
+        if not done.verdict.good:
+            bad += 1
+            text = done.verdict.shown() if bad == 1 else "\n".join(done.verdict.texts()[:10])
+            print(text, flush=True)
+    print(frame.figures([("runs", given.seeds), ("bad runs", bad)]))
+    print("\n".join(f"{count:8} {what}" for what, count in sorted(counts.items())))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

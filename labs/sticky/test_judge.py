@@ -1,0 +1,199 @@
+"""The judge finds each way to lose a device, and believes the reasons that users give."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kube_in_process.storage.store import Revision
+
+from labs.sticky.judge import StickyJudge
+from labs.sticky.wishes import StickyPlace, Wish, Wishes
+
+CLAIMCTL, KCM, USER = "system:serviceaccount:x:claimctl", "system:kcm", "user"
+NAME = "train-1.sts.gpu.big"
+PLACE = StickyPlace("sts", "train", 1, "gpu", "big")
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "uid": "set"}
+HOLD = {"apiGroup": "apps", "resource": "statefulsets", "name": "train", "uid": "set"}
+Body = dict[str, Any]
+
+
+class ToldHistory:
+    """A history that is told revision by revision, and its judge."""
+
+    def __init__(self) -> None:
+        self.judge = StickyJudge({CLAIMCTL})
+        self._last: dict[tuple[str, str], bytes] = {}
+        self._number = 0
+
+    def tell(
+        self, at: float, group: str, plural: str, body: Body | str, actor: str = USER
+    ) -> ToldHistory:
+        """An object as it is written, or the name of one that is deleted."""
+        self._number += 1
+        gone = isinstance(body, str)
+        name = body if isinstance(body, str) else body["metadata"]["name"]
+        before = self._last.pop((plural, name), None)
+        data = before if isinstance(body, str) else json.dumps(body).encode()
+        assert data is not None
+        if not gone:
+            self._last[plural, name] = data
+        kind = "DELETED" if gone else "MODIFIED" if before else "ADDED"
+        verb = "delete" if gone else "update" if before else "create"
+        self.judge.world.apply(
+            Revision(
+                self._number, kind, group, plural, "default", name, data, before, actor, verb, at
+            )
+        )
+        return self
+
+    def workload(
+        self, at: float, replicas: int, template: str = "big", **notes: str
+    ) -> ToldHistory:
+        named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in notes.items()}
+        meta = {"name": "train", "namespace": "default", "uid": "set", "annotations": named}
+        entry = {"name": "gpu", "resourceClaimTemplateName": template}
+        pod = {"metadata": {"annotations": {"claimctl.io/sticky": "*"}}}
+        spec = {"replicas": replicas, "template": {**pod, "spec": {"resourceClaims": [entry]}}}
+        return self.tell(at, "apps", "statefulsets", {"metadata": meta, "spec": spec})
+
+    def claim(self, at: float, device: str, *listed: Body, actor: str = KCM) -> ToldHistory:
+        result = {"driver": "gpu", "pool": "node-0", "device": device, "request": "gpu"}
+        allocation = {"allocation": {"devices": {"results": [result]}}} if device else {}
+        meta = {"name": NAME, "namespace": "default", "uid": "claim"}
+        body = {"metadata": meta, "spec": {}, "status": {**allocation, "reservedFor": [*listed]}}
+        return self.tell(at, "resource.k8s.io", "resourceclaims", body, actor)
+
+    def pod(self, at: float, node: str = "", index: str = "1", **entry: str) -> ToldHistory:
+        meta: Body = {
+            "name": "train-1",
+            "namespace": "default",
+            "uid": "pod",
+            "labels": {"apps.kubernetes.io/pod-index": index},
+            "annotations": {"claimctl.io/sticky": "*", "claimctl.io/sticky-claims": "gpu=big"},
+            "ownerReferences": [{**OWNER, "controller": True}],
+        }
+        entries = [{"name": "gpu", **(entry or {"resourceClaimName": NAME})}]
+        spec = {"resourceClaims": entries, **({"nodeName": node} if node else {})}
+        return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
+
+
+def held(**notes: str) -> ToldHistory:
+    """A StatefulSet of two whose second ordinal has run on a device that is held."""
+    story = ToldHistory().workload(0, 2, **notes).claim(1, "").pod(1)
+    return story.claim(2, "dev-0", HOLD).pod(3, "node-0")
+
+
+def test_a_device_that_goes_without_a_reason_is_found() -> None:
+    story = held().tell(50, "", "pods", "train-1").claim(60, "")
+    [text] = story.judge.violations
+    assert text.startswith(f"{NAME} lost [('node-0', 'dev-0')] at t=60.000 by kcm")
+
+
+def test_another_device_at_the_next_pod_is_found() -> None:
+    story = held().tell(50, "", "pods", "train-1").claim(60, "dev-1", HOLD)
+    assert len(story.judge.violations) == 1
+
+
+def test_a_pod_that_comes_back_is_counted() -> None:
+    story = held().tell(50, "", "pods", "train-1").pod(51).pod(52, "node-0")
+    assert story.judge.violations == []
+    assert story.judge.counts["pods that came back to their device"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "story"),
+    [
+        ("scaled", held(when_scaled="Delete").workload(100, 1, when_scaled="Delete")),
+        ("another template", held().workload(100, 2, template="other")),
+        ("gone", held().tell(100, "apps", "statefulsets", "train")),
+        ("idle", held(idle_timeout_seconds="5").workload(90, 1, idle_timeout_seconds="5")),
+        ("broken device", held().tell(99, "resource.k8s.io", "resourceslices", {
+            "metadata": {"name": "s"},
+            "spec": {
+                "pool": {"name": "node-0"},
+                "devices": [{"name": "dev-0", "taints": [{"key": "broken"}]}],
+            },
+        })),
+        ("reservation deleted", held().tell(98, "claimctl.io", "claimreservations", {
+            "metadata": {"name": "r"}, "spec": {"resourceClaimName": NAME},
+        }).tell(99, "claimctl.io", "claimreservations", "r")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_reason_that_users_or_devices_give_is_believed(reason: str, story: ToldHistory) -> None:
+    story.claim(101, "", actor=CLAIMCTL)
+    assert story.judge.violations == []
+    assert story.judge.counts[f"devices given up: {reason}"] == 1
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{"retention_policy": "Persistent"}, {"idle_timeout_seconds": "60"}],
+    ids=["persistent", "too early"],
+)
+def test_the_device_of_an_ordinal_that_is_scaled_away_is_kept(notes: dict[str, str]) -> None:
+    story = held(**notes).workload(90, 1, **notes).claim(101, "", actor=CLAIMCTL)
+    assert len(story.judge.violations) == 1
+
+
+def test_a_hold_that_goes_for_a_reason_explains_the_loss_later() -> None:
+    story = held().workload(100, 2, template="other").claim(101, "dev-0", actor=CLAIMCTL)
+    story.workload(110, 2).claim(300, "")
+    assert story.judge.violations == []
+
+
+def test_what_was_over_before_the_workload_went_stays_over() -> None:
+    notes = {"when_scaled": "Delete", "when_deleted": "Retain"}
+    story = held(**notes).workload(90, 1, **notes).tell(95, "apps", "statefulsets", "train")
+    assert story.claim(400, "", actor=CLAIMCTL).judge.violations == []
+
+
+def test_a_setting_that_changed_too_late_explains_a_loss() -> None:
+    story = held().workload(60, 2, when_deleted="Retain", retention_policy="Persistent")
+    story.tell(61, "apps", "statefulsets", "train").claim(400, "", actor=CLAIMCTL)
+    assert story.judge.violations == []
+    story = held().workload(60, 2, when_deleted="Retain", retention_policy="Persistent")
+    story.tell(200, "apps", "statefulsets", "train").claim(400, "", actor=CLAIMCTL)
+    assert len(story.judge.violations) == 1
+
+
+def test_a_claim_is_not_deleted_under_a_pod() -> None:
+    story = held().workload(100, 2, template="other")
+    story.tell(101, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
+    assert story.judge.violations == [f"{NAME} was deleted under pod train-1"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "text"),
+    [
+        ({"resourceClaimTemplateName": "big"}, "pod train-1 has no sticky claim for gpu"),
+        ({"resourceClaimName": "train-2.sts.gpu.big"}, "pod train-1 names train-2.sts.gpu.big"),
+    ],
+    ids=["generated", "of another ordinal"],
+)
+def test_each_pod_names_the_claim_of_its_own_ordinal(pod: dict[str, str], text: str) -> None:
+    assert ToldHistory().pod(0, **pod).judge.violations == [text]
+
+
+def test_a_claim_that_is_generated_beside_a_sticky_one_is_found() -> None:
+    meta: Body = {"name": "train-1-gpu-x", "namespace": "default", "uid": "generated"}
+    meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "train-1", "uid": "pod"}]
+    body = {"metadata": meta, "spec": {}, "status": {}}
+    story = ToldHistory().pod(0).tell(1, "resource.k8s.io", "resourceclaims", body, KCM)
+    assert story.judge.violations == ["claim train-1-gpu-x was generated for train-1"]
+
+
+def test_what_may_stay_after_the_workload() -> None:
+    wish = Wish(0.0, "set", True, range(2), asked=frozenset({("gpu", "big")}))
+    judge = StickyJudge({CLAIMCTL})
+    judge.wishes["sts", "train"] = wishes = Wishes([wish])
+    wishes.end(100.0)
+    assert not judge.may_stay(PLACE)
+    kept = Wish(0.0, "set", True, range(2), asked=wish.asked, when_deleted="Retain")
+    judge.wishes["sts", "train"] = wishes = Wishes([kept])
+    assert not judge.may_stay(PLACE)
+    wishes.end(100.0)
+    assert judge.may_stay(PLACE)
+    assert not judge.may_stay(StickyPlace("sts", "train", 1, "gpu", "other"))

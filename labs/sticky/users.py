@@ -1,0 +1,228 @@
+"""The users of sticky claims, beside the nodes and administrators of every torture run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import yaml
+from kube_in_process.storage.requests import DeleteOptions
+
+from labs.torture.testbed import Testbed
+from labs.torture.user_actions import Object, UserActions
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE
+from tests.e2e.sticky import FILE, asking
+
+PLURALS = {"set": "statefulsets", "job": "jobs"}
+TEMPLATES = ("big", "other")
+SETTINGS = {
+    "when-scaled": ("Retain", "Retain", "Delete", None),
+    "when-deleted": ("Delete", "Delete", "Retain", None),
+    "retention-policy": ("WhileRunning", "WhileRunning", "Persistent"),
+    "idle-timeout-seconds": ("1", "8", "40"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StickySize:
+    """How much there is."""
+
+    sets: int = 3
+    ordinals: int = 4
+    jobs: int = 1
+    actions: int = 25
+    nodes: int = 3
+
+    @property
+    def devices(self) -> int:
+        """The devices of a node: some more than all ordinals need together."""
+        return -(-(self.sets + self.jobs) * self.ordinals * 5 // (4 * self.nodes))
+
+
+@dataclass
+class StickyUsers(UserActions):
+    """Each method is one action on one workload, or on one node."""
+
+    size: StickySize = field(default_factory=StickySize)
+    trouble: bool = True
+    """Whether nodes and devices have faults, too."""
+    pieces: dict[str, list[Object]] = field(default_factory=dict)
+    """By ResourceSlice: its devices at the beginning."""
+
+    def actions(self) -> list[Callable[[], None]]:
+        users = [
+            *[self.scale] * 6,
+            *[self.delete_pods] * 4,
+            *[self.force_delete_pods] * 2,
+            *[self.recreate] * 2,
+            *[self.change_template] * 2,
+            self.delete,
+            self.create,
+            self.restart,
+            self.move_start,
+            self.set_up,
+            self.set_up,
+            self.fail_pod,
+            self.ask_no_more,
+        ]
+        nodes = [self.cordon, self.taint, self.break_one, self.reboot_node, self.lose_node]
+        return [*users, *nodes, self.restore_node] if self.trouble else users
+
+    # -- workloads
+
+    def begin(self) -> None:
+        """Install the policy, and create everything."""
+        kinds = {
+            "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+            "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+        }
+        for document in yaml.safe_load_all(FILE.read_text(encoding="utf-8")):
+            self.admin.create(kinds[document["kind"]], document)
+        for piece in self.admin.list("resourceslices"):
+            self.pieces[piece["metadata"]["name"]] = piece["spec"]["devices"]
+        for name in TEMPLATES:
+            self.admin.create("resourceclaimtemplates", manifests.claim_template(name))
+        for name in self.names():
+            self._make(name)
+
+    def names(self) -> list[str]:
+        sets = [f"set-{number}" for number in range(self.size.sets)]
+        return sets + [f"job-{number}" for number in range(self.size.jobs)]
+
+    def _make(self, name: str) -> None:
+        plural, count = _plural(name), self.rng.randint(0, self.size.ordinals)
+        if plural == "statefulsets":
+            body = manifests.stateful_set(name, count)
+            policy = self.rng.choice(["Parallel", "Parallel", "OrderedReady"])
+            body["spec"]["podManagementPolicy"] = policy
+            body["spec"]["updateStrategy"] = {
+                "type": self.rng.choice(["RollingUpdate", "RollingUpdate", "OnDelete"])
+            }
+        else:
+            body = manifests.job(name, max(count, 1), seconds=self.rng.choice([2, 10, 60]))
+            body["spec"] |= {"completionMode": "Indexed", "backoffLimitPerIndex": 2}
+            body["spec"]["parallelism"] = self.rng.randint(1, self.size.ordinals)
+            template = body["spec"]["template"]["metadata"]
+            template["annotations"]["kube-in-process/exit-code"] = self.rng.choice(["0", "0", "1"])
+        asking(body, "*", ("gpu", self.rng.choice(TEMPLATES)))
+        body["metadata"]["annotations"] = self._settings()
+        self.admin.create(plural, body)
+
+    def _settings(self) -> dict[str, str | None]:
+        chosen = {f"claimctl.io/{key}": self.rng.choice(values) for key, values in SETTINGS.items()}
+        return {key: value for key, value in chosen.items() if value is not None}
+
+    def create(self) -> None:
+        self._make(self._some_workload())
+
+    def scale(self) -> None:
+        name = self._some_workload()
+        wanted = self.rng.choice([0, self.size.ordinals, self.rng.randint(0, self.size.ordinals)])
+        spec = {"suspend": not wanted} if _is_job(name) else {"replicas": wanted}
+        self._patch(name, {"spec": spec})
+
+    def move_start(self) -> None:
+        self._patch(self._set(), {"spec": {"ordinals": {"start": self.rng.choice([0, 1, 5])}}})
+
+    def restart(self) -> None:
+        note = {"restarted": str(self.rng.random())}
+        self._patch(self._set(), {"spec": {"template": {"metadata": {"annotations": note}}}})
+
+    def change_template(self) -> None:
+        entries = [{"name": "gpu", "resourceClaimTemplateName": self.rng.choice(TEMPLATES)}]
+        self._patch(self._set(), {"spec": {"template": {"spec": {"resourceClaims": entries}}}})
+
+    def ask_no_more(self) -> None:
+        """Take the annotation from the pod template, or give it back."""
+        note = {"claimctl.io/sticky": self.rng.choice([None, "*", "gpu"])}
+        self._patch(self._set(), {"spec": {"template": {"metadata": {"annotations": note}}}})
+
+    def set_up(self) -> None:
+        """Change the settings of a workload."""
+        name, settings = self._some_workload(), self._settings()
+        missing = {f"claimctl.io/{key}": None for key in SETTINGS}
+        self._patch(name, {"metadata": {"annotations": {**missing, **settings}}})
+
+    def delete(self) -> None:
+        self._delete(self._some_workload())
+
+    def recreate(self) -> None:
+        name = self._some_workload()
+        self._delete(name)
+        self._make(name)
+
+    def _delete(self, name: str) -> None:
+        options = DeleteOptions(propagation=self.rng.choice(["Background", "Foreground"]))
+        self.admin.delete(_plural(name), NAMESPACE, name, options)
+
+    # -- pods
+
+    def delete_pods(self) -> None:
+        for name in self._pods():
+            self.admin.delete("pods", NAMESPACE, name)
+
+    def force_delete_pods(self) -> None:
+        for name in self._pods():
+            self.testbed.cluster.force_delete(NAMESPACE, name)
+
+    def _pods(self) -> list[str]:
+        """Some pods of one workload."""
+        workload = self._some_workload()
+        names = [pod["metadata"]["name"] for pod in self.testbed.objects("pods")]
+        own = sorted(name for name in names if name.startswith(f"{workload}-"))
+        return self.rng.sample(own, self.rng.randint(0, len(own)))
+
+    def help(self, testbed: Testbed) -> None:
+        """Bring devices back, and delete pods that were bound while their device went."""
+        self.mend()
+        for pod in testbed.objects("pods"):
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
+                self.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+    # -- devices
+
+    def break_one(self) -> None:
+        """Let one device go from a node, or come back."""
+        name = self.rng.choice(sorted(self.pieces))
+        there = self.admin.get("resourceslices", "", name)["spec"]["devices"]
+        gone = [device for device in self.pieces[name] if device not in there]
+        if gone and self.rng.random() < 0.5:
+            there.append(self.rng.choice(gone))
+        else:
+            there.pop(self.rng.randrange(len(there)))
+        self._publish(name, there)
+
+    def mend(self) -> None:
+        """Bring all devices back."""
+        for name, devices in self.pieces.items():
+            if self.admin.find("resourceslices", "", name) is not None:
+                self._publish(name, devices)
+
+    def _publish(self, name: str, devices: list[Object]) -> None:
+        piece = self.admin.get("resourceslices", "", name)
+        spec = {**piece["spec"], "devices": devices or piece["spec"]["devices"]}
+        self.admin.update("resourceslices", {**piece, "spec": spec})
+
+    # -- choices
+
+    def _patch(self, name: str, body: Object) -> None:
+        self.log[-1] += f" {name} {body}"
+        self.admin.patch(_plural(name), NAMESPACE, name, body)
+
+    def _some_workload(self) -> str:
+        return self.rng.choice(self.names())
+
+    def _set(self) -> str:
+        return f"set-{self.rng.randrange(self.size.sets)}"
+
+    def _node(self) -> str:
+        return f"node-{self.rng.randrange(self.size.nodes)}"
+
+
+def _plural(name: str) -> str:
+    return PLURALS[name.partition("-")[0]]
+
+
+def _is_job(name: str) -> bool:
+    return name.startswith("job")
