@@ -34,7 +34,6 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
-from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -61,7 +60,15 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload, ordinal_wish, template_of, wants_the_same
+from claimctl.wire.workloads import (
+    OrdinalWish,
+    ReplicaSet,
+    Workload,
+    may_have_earlier_template,
+    ordinal_wish,
+    template_of,
+    wants_the_same,
+)
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -348,7 +355,8 @@ class Triggers:
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
-            urgent = self._queues.urgent if own or change.old is None else None
+            hurries = own or change.old is None or _takes_claim_along(change)
+            urgent = self._queues.urgent if hurries else None
             if not last:
                 (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
@@ -381,9 +389,10 @@ class Triggers:
         self._enqueue(keys, urgent=ended)
 
     def _ordinals_changed(self, key: WorkloadKey, change: Change[Workload]) -> list[ClaimKey]:
-        """The sticky claims of ordinals that the workload wants no more, or wants again."""
+        """The sticky claims of ordinals that the workload wants no more, or wants again, or whose
+        pods get another pod template now."""
         old, new = change.old, change.new
-        if old is None or new is None or not asked_entries(template_of(new)):
+        if old is None or new is None:
             return []
         if wants_the_same(old, new):
             return []
@@ -391,7 +400,7 @@ class Triggers:
             reserved_key(reservation)
             for reservation in self._caches.reservations_for(key)
             if (sticky := reservation.spec.sticky) is not None
-            and ordinal_wish(old, sticky.ordinal) is not ordinal_wish(new, sticky.ordinal)
+            and _wishes(old, sticky.ordinal) != _wishes(new, sticky.ordinal)
         ]
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
@@ -471,6 +480,20 @@ class Triggers:
             for key in self._caches.concerned_claims():
                 if "" in namespaces or key.namespace in namespaces:
                     self._queues.claims(key)
+
+
+def _takes_claim_along(change: Change[ClaimReservation]) -> bool:
+    """Whether the reservation of a sticky claim begins to be deleted: the claim has to be, too,
+    before a new workload of the name has pods."""
+    old, new = change.old, change.new
+    if old is None or new is None or new.spec.sticky is None:
+        return False
+    return new.metadata.deleting and not old.metadata.deleting
+
+
+def _wishes(workload: Workload, ordinal: int) -> tuple[OrdinalWish, bool]:
+    """What the workload wants of an ordinal, and whether its pods may have an earlier template."""
+    return ordinal_wish(workload, ordinal), may_have_earlier_template(workload, ordinal)
 
 
 def _keys(claims: Callable[[T], Iterable[ClaimKey]], change: Change[T]) -> list[ClaimKey]:

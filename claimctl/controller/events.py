@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 
 from claimctl.controller.keys import WorkloadKey
-from claimctl.kube.errors import Forbidden, Invalid
+from claimctl.kube.errors import BadRequest, Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -186,8 +186,12 @@ def _reference(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference
     )
 
 
-def refusal(error: Forbidden | Invalid) -> Problem:
+def refusal(error: Forbidden | Invalid | BadRequest) -> Problem:
     """What to tell the user whose annotation asks for a write that the API server refuses."""
+    if isinstance(error, BadRequest) and error.unknown_fields:
+        command = "claimctl install --component crds"
+        note = f"the CustomResourceDefinition is too old: `{command}` replaces it ({error})"
+        return Problem(Reason.INVALID, note)
     if limit := LIMITS.search(error.message):
         note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
         return Problem(Reason.LIMIT_EXCEEDED, note)

@@ -184,6 +184,7 @@ class Snapshots:
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
+            deletion_refused=findings.deletion_refused,
             rules=rules,
             evidence=Evidence(
                 gone_pods=frozenset(entry.uid for entry in references if entry.uid in gone),

@@ -117,8 +117,10 @@ class Writer:
                 body = {"metadata": {"annotations": {write.annotation: None}}}
                 return await self._patch_reservation(write.reservation, body)
             case CreateReservation():
-                body, meta = reservation_body(write.reservation), write.reservation.metadata
-                return (await self._client.create(_RESERVATIONS, body, meta.namespace)).metadata
+                body, where = reservation_body(write.reservation), write.reservation.metadata
+                # an older CRD drops spec.sticky, and what is left would be deleted again
+                made = self._client.create(_RESERVATIONS, body, where.namespace, strict=True)
+                return (await made).metadata
             case ChangeReservation():
                 body = settings_patch(write.reservation, write.wanted)
                 return await self._patch_reservation(write.reservation, body)

@@ -276,10 +276,14 @@ class Client:
         name: str = "",
         subresource: str = "",
         dry_run: bool = False,
+        strict: bool = False,
     ) -> T:
         """Create an object, or a subresource of the one of this name, and return what is stored.
 
         apiVersion and kind are filled in.
+
+        Args:
+            strict: whether fields that the server does not know are refused, and not dropped.
         """
         plain = {
             "apiVersion": self.served(resource).api_version,
@@ -287,6 +291,8 @@ class Client:
             **{key: value for key, value in to_plain(body).items() if value != ""},
         }
         where, query = (namespace, name, subresource), self._write_query(dry_run)
+        if strict:
+            query = (*query, ("fieldValidation", "Strict"))
         call = self._call("POST", resource, *where, query=query, body=encode_as_go(plain))
         return self._decode(call, resource, await self._sender.send(call))
 

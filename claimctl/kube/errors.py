@@ -114,6 +114,11 @@ class ApiError(KubeError):
 class BadRequest(ApiError):
     """400; also raised here, without a request, if no server would accept the request."""
 
+    @property
+    def unknown_fields(self) -> bool:
+        """Whether the server refuses fields that it does not know, as a strict write asks for."""
+        return "strict decoding error: unknown field" in self.message
+
 
 class Unauthorized(ApiError):
     """401: the credentials are missing or not valid any more."""
@@ -179,7 +184,8 @@ def kind_of(error: BaseException | None) -> ErrorKind:
         return ErrorKind.PASSING
     # a webhook answers 400 by default, and a ValidatingAdmissionPolicy 422
     denied = any(words in error.message for words in _DENIALS)
-    final = not error.status or (error.names_fields and not denied)
+    unknown = isinstance(error, BadRequest) and error.unknown_fields
+    final = not error.status or unknown or (error.names_fields and not denied)
     return ErrorKind.FINAL if final else ErrorKind.REFUSED
 
 

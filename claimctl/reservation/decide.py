@@ -72,6 +72,8 @@ def decide(snapshot: Snapshot) -> Decision:
             return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
     if snapshot.to_create is not None and snapshot.rules.makes_reservations:
         return Decision(write=CreateReservation(snapshot.to_create))
+    if (gone := lifecycle.goes_with_reservation(snapshot)) is not None:
+        return Decision(write=gone)
     # 3. Ask for live reads of workloads for which the caches may be outdated.
     if needs := tuple(outdated_workloads(snapshot)):
         return Decision(needs=needs)

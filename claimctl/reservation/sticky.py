@@ -23,6 +23,7 @@ from claimctl.reservation.facts.ordinals import (
     is_superfluous,
     owner_ref,
     sticky_entries,
+    sticky_of,
 )
 from claimctl.reservation.facts.pods import is_done
 from claimctl.reservation.facts.reasons import Reason
@@ -35,6 +36,7 @@ from claimctl.wire.reservations import (
     MANAGED_LABEL,
     RETAIN,
     STICKY_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
     ClaimReservation,
     ClaimReservationSpec,
     StickyClaim,
@@ -106,6 +108,15 @@ def reservation_name(ref: WorkloadRef, claim: str) -> str:
     return hashed_name(claim, ref.api_group, ref.kind, ref.name, claim, "sticky")
 
 
+def name_taken(known: ClaimReservation, claim: str) -> Problem:
+    """What to tell a workload whose sticky claim cannot get a reservation, because that of another
+    claim has its name."""
+    meta, other = known.metadata, known.spec.resource_claim_name
+    note = f"the pods of ResourceClaim {claim} wait: ClaimReservation {meta.name} is that of claim "
+    note += f"{other}, and has the name that the one of {claim} needs; delete it"
+    return Problem(Reason.STICKY_NAME_TAKEN, note)
+
+
 def with_present_settings(reservation: ClaimReservation, workload: Workload) -> ClaimReservation:
     """The reservation of a sticky claim as the workload's annotations ask for it now. One that a
     user has created stays as it is.
@@ -113,7 +124,8 @@ def with_present_settings(reservation: ClaimReservation, workload: Workload) -> 
     A claim that is needed no more goes with its workload in any case: once that is gone, nothing
     else tells that no pod will name the claim.
     """
-    if (reservation.metadata.labels or {}).get(MANAGED_LABEL) != "claimctl":
+    is_made = (reservation.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
+    if not is_made or sticky_of(reservation.spec) is None:
         return reservation
     spec = _with_settings(reservation.spec, workload.metadata)
     if spec.sticky is not None and is_superfluous(workload, spec):
@@ -186,6 +198,10 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
         yield Problem(Reason.INVALID_ANNOTATION, note)
         return
     yield from _about_entries(workload, value)
+    if template.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None:
+        note = f"{STICKY_CLAIMS_ANNOTATION} in the pod template keeps the pods from sticky claims: "
+        note += "remove it, the policy writes it on each pod"
+        yield Problem(Reason.INVALID_ANNOTATION, note)
     yield from settings_of(meta, ClaimReservationSpec(workload_ref=ref))[1]
     for name in _RETENTION:
         given = meta.annotation(name)

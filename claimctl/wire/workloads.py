@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -32,18 +34,48 @@ class StatefulSetOrdinals(Wire, frozen=True, kw_only=True):
     start: int = 0
 
 
+class RollingUpdate(Wire, frozen=True, kw_only=True):
+    partition: int = 0
+
+
+class StatefulSetUpdateStrategy(Wire, frozen=True, kw_only=True):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
 class StatefulSetSpec(ScalableSpec, frozen=True, kw_only=True):
     ordinals: StatefulSetOrdinals | None = None
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+
+    @property
+    def first_ordinal(self) -> int:
+        return self.ordinals.start if self.ordinals is not None else 0
 
     @property
     def wanted_ordinals(self) -> range:
         """The ordinals of the pods that the StatefulSet wants."""
-        start = self.ordinals.start if self.ordinals is not None else 0
+        start = self.first_ordinal
         return range(start, start + (1 if self.replicas is None else self.replicas))
+
+    @property
+    def ordinals_below_partition(self) -> range:
+        """The ordinals that a rolling update leaves alone: their pods keep the earlier template,
+        also those that are made anew."""
+        strategy, start = self.update_strategy, self.first_ordinal
+        rolling = strategy.rolling_update if strategy.type == "RollingUpdate" else None
+        return range(start, start + (rolling.partition if rolling is not None else 0))
+
+
+class StatefulSetStatus(Wire, frozen=True, kw_only=True):
+    observed_generation: int = 0
+    current_revision: str = ""
+    """The revision of the pod template that pods below the partition have."""
+    update_revision: str = ""
 
 
 class StatefulSet(ObjectHeader, frozen=True, kw_only=True):
     spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
 
 
 class JobSpec(Wire, frozen=True, kw_only=True):
@@ -117,30 +149,55 @@ def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
     elif isinstance(workload, Job):
         status, completions = workload.status, workload.spec.completions
         ended = (status.completed_indexes, status.failed_indexes or "")
-        wants = not any(ordinal in part for text in ended for part in _ranges(text))
+        wants = not any(_contains(indexes, ordinal) for indexes in ended)
         fewer = completions is not None and ordinal >= completions
     if not wants:
         return OrdinalWish.NEVER
     return OrdinalWish.NOT_NOW if fewer else OrdinalWish.YES
 
 
+def may_have_earlier_template(workload: Workload, ordinal: int) -> bool:
+    """Whether a new pod of the ordinal may have an earlier pod template than the workload has."""
+    return isinstance(workload, StatefulSet) and ordinal in _earlier(workload)
+
+
+def _earlier(workload: StatefulSet) -> range:
+    """The ordinals whose new pods may have an earlier pod template."""
+    status = workload.status
+    differ = status.current_revision != status.update_revision
+    differ |= status.observed_generation < workload.metadata.generation
+    return workload.spec.ordinals_below_partition if differ else range(0)
+
+
 def wants_the_same(before: Workload, after: Workload) -> bool:
-    """Whether both certainly want the same ordinals. The status of a StatefulSet, which changes
-    with each pod, says nothing about them."""
-    if isinstance(before, StatefulSet) and isinstance(after, StatefulSet):
-        return before.spec.wanted_ordinals == after.spec.wanted_ordinals
-    return False
+    """Whether both certainly want the same ordinals, with the same pod templates. Most of a
+    StatefulSet's status, which changes with each pod, says nothing about them."""
+    if not (isinstance(before, StatefulSet) and isinstance(after, StatefulSet)):
+        return False
+    same = before.spec.wanted_ordinals == after.spec.wanted_ordinals
+    return same and _earlier(before) == _earlier(after)
 
 
-@lru_cache(maxsize=1_000)
+def _contains(indexes: str, ordinal: int) -> bool:
+    """Whether an index is among those of a Job's status."""
+    ranges = _ranges(indexes)
+    at = bisect_right(ranges, ordinal, key=_START) - 1
+    return at >= 0 and ordinal in ranges[at]
+
+
+_START = attrgetter("start")
+
+
+@lru_cache(maxsize=8)
 def _ranges(indexes: str) -> tuple[range, ...]:
-    """The indexes in a Job's status, like ``1,3-5,7``."""
+    """The indexes in a Job's status, like ``1,3-5,7``, from the lowest up. They are many, and other
+    ones after each pod, so that few such texts are remembered."""
     ranges = []
     for part in filter(None, indexes.split(",")):
         first, _, last = part.partition("-")
         if first.isdecimal() and (last or first).isdecimal():
             ranges.append(range(int(first), int(last or first) + 1))
-    return tuple(ranges)
+    return tuple(sorted(ranges, key=_START))
 
 
 def without_indexes(workload: W) -> W:
@@ -149,6 +206,13 @@ def without_indexes(workload: W) -> W:
         status = JobStatus(conditions=workload.status.conditions)
         return msgspec.structs.replace(workload, status=status)
     return workload
+
+
+def without_progress(workload: W) -> W:
+    """The same, also without the revisions of its pod template: most workloads are equal then."""
+    if isinstance(workload, StatefulSet):
+        return msgspec.structs.replace(workload, status=StatefulSetStatus())
+    return without_indexes(workload)
 
 
 def has_fixed_template(workload: Workload) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     JOBS,
@@ -26,12 +27,15 @@ GPU = ("gpu", "big")
 Devices = dict[str, set[tuple[str, str]]]
 
 
+async def all_claims(stage: Stage) -> tuple[ResourceClaim, ...]:
+    return tuple((await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items)
+
+
 async def devices(stage: Stage) -> Devices:
     """By claim: the devices that it has."""
-    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
     return {
         claim.metadata.name: {(device.pool, device.device) for device in claim.devices}
-        for claim in claims
+        for claim in await all_claims(stage)
     }
 
 
@@ -172,12 +176,56 @@ async def test_pods_keep_the_claim_of_the_old_template_until_they_are_replaced(
     await stage.until_running(3)
 
 
+async def test_ordinals_below_the_partition_of_a_rolling_update_keep_their_claims(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    before = await trained(stage, retention_policy="Persistent")
+    await set_partition(stage, 3)
+    await ask_for(stage, "other")
+    await scale(stage, 1)
+    await until_there_are(stage, PODS, "train-0")
+    await stage.quiet(60)
+    await scale(stage, 3)
+    await stage.until_running(3)
+    assert await devices(stage) == before
+    # the update goes on
+    await set_partition(stage, 1)
+    await until_there_are(stage, RESOURCECLAIMS, *sts(0), *sts(1, 2, template="other"))
+    await stage.until_running(3)
+    # no pod has the earlier template, and no later one will
+    await scale(stage, 0)
+    await until_there_are(stage, RESOURCECLAIMS, *sts(1, 2, template="other"))
+
+
+async def set_partition(stage: Stage, partition: int) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+    await stage.patch(STATEFULSETS, "train", {"spec": {"updateStrategy": strategy}})
+
+
 async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
     await stage.started()
     await trained(stage, retention_policy="Persistent")
     await stage.delete(STATEFULSETS, "train")
     for resource in (PODS, RESOURCECLAIMS, CLAIMRESERVATIONS):
         await until_there_are(stage, resource)
+
+
+async def test_a_new_workload_waits_until_the_claims_of_the_last_one_are_gone(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await trained(stage)
+    old = {each.metadata.uid for each in await all_claims(stage)}
+    await stage.delete(STATEFULSETS, "train")
+    await make_set(stage, 3)
+
+    async def is_new() -> bool:
+        return not any(each.metadata.uid in old for each in await all_claims(stage))
+
+    await stage.until(is_new, "no claim of the last one is left")
+    await stage.until_running(3)
+    await until_held(stage, *sts(0, 1, 2))
 
 
 async def test_a_new_workload_of_the_name_goes_on_with_the_devices(stage: Stage) -> None:

@@ -120,5 +120,6 @@ async def post_eviction(
         "metadata": {"name": pod.name, "namespace": pod.namespace},
         "deleteOptions": options,
     }
-    where = {"name": pod.name, "subresource": "eviction"}
-    await client.create(_PODS, body, pod.namespace, **where, dry_run=dry_run)
+    await client.create(
+        _PODS, body, pod.namespace, name=pod.name, subresource="eviction", dry_run=dry_run
+    )

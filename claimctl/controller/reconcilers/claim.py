@@ -26,11 +26,13 @@ from claimctl.kube.errors import (
     UnreadableObject,
 )
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation import sticky
 from claimctl.reservation.decide import decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     CreateClaim,
     CreateReservation,
     Decision,
+    DeleteClaim,
     Need,
     ReadClaim,
     SetFinalizer,
@@ -40,6 +42,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.release.lifecycle import goes_with_reservation
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
 from claimctl.telemetry.face import LateLogger, Span, Telemetry
@@ -66,6 +69,8 @@ class Consequence(Enum):
     """Another client is writing the list. Read the claim live, decide and write at once."""
     WITHOUT_TEMPLATE = auto()
     """Decide again, knowing that the template is missing or refused."""
+    WITHOUT_DELETION = auto()
+    """Decide again, knowing that the claim cannot be deleted: its release has to go on."""
     LEAVE_ALONE = auto()
     """No write can change the claim. Say so, and do not try again for long."""
     REPORT_REFUSAL = auto()
@@ -76,8 +81,11 @@ class Consequence(Enum):
 _CONSEQUENCES: tuple[tuple[tuple[type[Exception], ...], type, Consequence], ...] = (
     ((TemplateMissing,), CreateClaim, Consequence.WITHOUT_TEMPLATE),
     ((Invalid, BadRequest, UnreadableObject), CreateClaim, Consequence.WITHOUT_TEMPLATE),
+    ((Forbidden, Invalid, BadRequest), DeleteClaim, Consequence.WITHOUT_DELETION),
     ((Unchangeable,), object, Consequence.LEAVE_ALONE),
     ((Forbidden, Invalid, BadRequest), object, Consequence.REPORT_REFUSAL),
+    # the name may be taken for long: the pauses have to grow
+    ((AlreadyExists,), CreateReservation, Consequence.REPORT_REFUSAL),
     ((Conflict,), WriteList, Consequence.AGAIN_ON_LIVE_CLAIM),
     ((Conflict, NotFound, AlreadyExists), object, Consequence.AGAIN_SOON),
 )
@@ -154,13 +162,16 @@ class ClaimReconciler:
                     return replace(findings, template_missing=True)
                 case Consequence.WITHOUT_TEMPLATE:
                     return replace(findings, template_refused=str(error))
+                case Consequence.WITHOUT_DELETION if goes_with_reservation(snapshot):
+                    log.warning("claim not deleted", error=str(error))
+                    return replace(findings, deletion_refused=True)
                 case Consequence.LEAVE_ALONE:
                     log.warning("claim cannot be changed", error=str(error))
                     self._know.observations.claims.refused(key)
                     return After(0.0)
                 case Consequence.REPORT_REFUSAL if isinstance(write, CreateReservation):
                     self._tell_workload(key, write.reservation, error)
-                case Consequence.REPORT_REFUSAL:
+                case Consequence.REPORT_REFUSAL | Consequence.WITHOUT_DELETION:
                     await self._report_refusal(snapshot, decision, error)
             raise
         # 6. Record the write in the observations, and tell people. Pods may wait for the step after
@@ -237,13 +248,18 @@ class ClaimReconciler:
             announce(self._events, snapshot, gone, last)
 
     def _tell_workload(self, key: ClaimKey, refused: ClaimReservation, error: Exception) -> None:
-        """Tell a workload that the API server refuses the reservation of its sticky claim: a quota
-        or a limit. There is no status yet that could say so."""
-        ref = refused.spec.workload_ref
+        """Tell a workload why its sticky claim gets no reservation: a quota, a limit, an old CRD,
+        or a name that is taken. There is no status yet that could say so."""
+        ref, problem = refused.spec.workload_ref, None
+        known = self._know.caches.reservations.get(refused.metadata.name, key.namespace)
+        if isinstance(error, Forbidden | Invalid | BadRequest):
+            problem = refusal(error)
+        elif known is not None and known.spec.resource_claim_name != key.name:
+            problem = sticky.name_taken(known, key.name)
         of = WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name)
         workload = self._know.caches.workload(of)
-        if workload is not None and isinstance(error, Forbidden | Invalid):
-            warn(self._events, of, workload, refusal(error), "Reserve")
+        if workload is not None and problem is not None:
+            warn(self._events, of, workload, problem, "Reserve")
 
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: Exception

@@ -137,7 +137,7 @@ def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
 
     The claim may name an earlier incarnation, or one that the cache does not show yet. A
     workload that has ended by the rule of a foreign kind may go on later, and the cache may be
-    behind: so it is read live.
+    behind: so it is read live. So may one that wants a pod for a sticky claim no more.
     """
     created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
     named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
@@ -148,6 +148,8 @@ def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
         # pods that use the claim hold it anyway
         unused = snapshot.allocated and not snapshot.consumers.count
         ended = workload.by_pods and workload.phase is WorkloadPhase.ENDED
+        begun = held.reservation.status.release is not None
+        ended |= workload.claim_over and workload.exists and not begun
         if ended and unused and not workload.confirmed:
             yield ConfirmWorkload(held.reference_to_any)
             continue

@@ -20,12 +20,14 @@ from claimctl.wire.reservations import (
     STICKY_ANNOTATION,
     STICKY_CLAIMS_ANNOTATION,
     ClaimReservationSpec,
+    StickyClaim,
     WorkloadRef,
 )
 from claimctl.wire.workloads import (
     ORDINAL_WORDS,
     OrdinalWish,
     Workload,
+    may_have_earlier_template,
     ordinal_wish,
     template_of,
 )
@@ -111,7 +113,7 @@ def for_ordinal(
     Args:
         workload: None if it is gone, or cannot be read.
     """
-    sticky = spec.sticky
+    sticky = sticky_of(spec)
     if sticky is None:
         return state
     if workload is None:
@@ -133,7 +135,7 @@ def for_ordinal(
 def is_superfluous(workload: Workload, spec: ClaimReservationSpec) -> bool:
     """Whether the workload, as it is, needs an ordinal's claim no more: its pod template asks for
     other claims, or the ordinal is never wanted again, or is scaled away with its claim."""
-    sticky = spec.sticky
+    sticky = sticky_of(spec)
     if sticky is None:
         return False
     still = ordinal_wish(workload, sticky.ordinal)
@@ -141,14 +143,25 @@ def is_superfluous(workload: Workload, spec: ClaimReservationSpec) -> bool:
     return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec)
 
 
+def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:
+    """The ordinal of the reservation's claim, and what becomes of it; None also for a kind that has
+    no ordinals: a user may have written one all the same."""
+    ref = spec.workload_ref
+    return spec.sticky if (ref.api_group, ref.kind) in ORDINAL_WORDS else None
+
+
 def _asks(workload: Workload, spec: ClaimReservationSpec) -> bool:
-    """Whether the pod template asks for the claim."""
-    if spec.sticky is None:
+    """Whether the pod template of the ordinal's next pod asks for the claim, or may do so: below
+    the partition of a rolling update, that pod has an earlier template."""
+    sticky = sticky_of(spec)
+    if sticky is None:
         return False
+    if may_have_earlier_template(workload, sticky.ordinal):
+        return True
     names = (
         claim_name(
             spec.workload_ref,
-            spec.sticky.ordinal,
+            sticky.ordinal,
             entry.name,
             entry.resource_claim_template_name or "",
         )

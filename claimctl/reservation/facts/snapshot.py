@@ -234,6 +234,8 @@ class Snapshot:
     template_missing: bool = False
     template_refused: str = ""
     """The API server's message if it refused a claim made from the template."""
+    deletion_refused: bool = False
+    """Whether the API server refused to delete the claim before its reservation goes."""
     unreadable: tuple[Unreadable, ...] = ()
     """The unreadable objects that may concern the claim (see ``facts.unreadable``). The other
     fields may have the last readable version of such an object."""

@@ -24,7 +24,7 @@ from claimctl.wire.workloads import (
     Workload,
     has_fixed_template,
     template_of,
-    without_indexes,
+    without_progress,
 )
 
 INJECT = "inject"
@@ -74,7 +74,7 @@ def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
         return workload.verdict
     if isinstance(workload, CustomWorkload):
         return Verdict(idle=None, ended=None, problem="no rule for its kind was applied")
-    workload = without_indexes(workload)
+    workload = without_progress(workload)
     document = {
         "metadata": _seen(workload.metadata),
         "spec": structs.replace(workload.spec, template=PodTemplateSpec()),

@@ -63,6 +63,27 @@ def is_over(held: Held, snapshot: Snapshot) -> bool:
     )
 
 
+def goes_with_reservation(snapshot: Snapshot) -> DeleteClaim | None:
+    """The deletion of a sticky claim whose reservation is being deleted, and of which each bound
+    pod is, too; None if it stays.
+
+    It would go anyway after its reservation. But a new workload of the name may come first, and its
+    pods would run on a claim that goes when they end. One that is being deleted takes no new pod.
+    """
+    claim = snapshot.claim
+    if claim is None or claim.metadata.deleting or snapshot.unreadable:
+        return None
+    if snapshot.deletion_refused:
+        return None
+    ends = all(held.reservation.metadata.deleting for held in snapshot.reservations)
+    makers = (held for held in snapshot.reservations if held.has_made(claim))
+    is_sticky = any(maker.reservation.spec.sticky is not None for maker in makers)
+    runs_on = any(not pod.metadata.deleting for pod in snapshot.consumers.bound.values())
+    if not (ends and is_sticky) or runs_on:
+        return None
+    return DeleteClaim(claim.metadata.uid, claim.metadata.resource_version)
+
+
 def tidy(facts: Assessment, decision: Decision) -> None:
     """Write what a claim without allocation still needs, if anything.
 

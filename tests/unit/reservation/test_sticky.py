@@ -20,6 +20,7 @@ from claimctl.wire.reservations import (
     DELETE,
     RETAIN,
     STICKY_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
     ClaimReservation,
     StickyClaim,
     WorkloadRef,
@@ -133,6 +134,14 @@ def test_a_reservation_that_a_user_made_keeps_its_settings() -> None:
     assert with_present_settings(mine, annotated(when_deleted="Retain")) is mine
 
 
+def test_a_forged_reservation_of_a_kind_without_ordinals_stays_as_it_is() -> None:
+    made = wanted()
+    assert made is not None
+    ref = WorkloadRef(api_group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", name="train")
+    forged = replace(made, spec=replace(made.spec, workload_ref=ref))
+    assert with_present_settings(forged, annotated(when_deleted="Retain")) is forged
+
+
 def test_the_name_of_the_reservation_fits_and_is_that_of_the_claim_alone() -> None:
     names = {reservation_name(SET, claim) for claim in (NAME, f"{NAME}x", "t" * 253, "t" * 252)}
     names.add(reservation_name(replace(SET, name="other"), NAME))
@@ -169,6 +178,15 @@ def test_what_is_wrong_with_a_wish(workload: Workload, ref: WorkloadRef, said: s
     notes = [problem.note for problem in problems(workload, ref, ())]
     assert len(notes) == (said is not None)
     assert all((said or "") in note for note in notes), notes
+
+
+def test_the_note_of_the_policy_does_not_belong_into_a_pod_template() -> None:
+    made = stateful_set()
+    annotations = {STICKY_ANNOTATION: "*", STICKY_CLAIMS_ANNOTATION: "gpu=big"}
+    copied = replace(made.spec.template, metadata=ObjectMeta(annotations=annotations))
+    workload = replace(made, spec=replace(made.spec, template=copied))
+    (problem,) = problems(workload, SET, ())
+    assert f"{STICKY_CLAIMS_ANNOTATION} in the pod template" in problem.note
 
 
 def test_pods_that_no_policy_has_rewritten_are_named() -> None:

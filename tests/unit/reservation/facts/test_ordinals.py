@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from claimctl.reservation.facts.ordinals import (
     asked_entries,
     claim_name,
     for_ordinal,
+    is_superfluous,
     sticky_entries,
     waits_for_policy,
 )
@@ -24,9 +27,14 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from claimctl.wire.workloads import (
+    Deployment,
     Job,
     OrdinalWish,
+    RollingUpdate,
+    ScalableSpec,
     StatefulSet,
+    StatefulSetStatus,
+    StatefulSetUpdateStrategy,
     Workload,
     ordinal_wish,
     wants_the_same,
@@ -140,11 +148,26 @@ def test_whether_an_ordinal_is_wanted(
     assert ordinal_wish(workload, ordinal) is wish
 
 
+def test_a_large_job_costs_little_memory_with_every_pod_that_ends() -> None:
+    ended = ",".join(map(str, range(0, 1_000, 2)))
+    tracemalloc.start()
+    for last in range(1_000, 1_080, 2):
+        ended += f",{last}"
+        ordinal_wish(job(ended, completions=1_100), 1)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 500_000
+    wishes = [ordinal_wish(job(ended, completions=1_100), ordinal) for ordinal in range(1_100)]
+    assert wishes.count(OrdinalWish.NEVER) == 540
+
+
 def test_what_certainly_wants_the_same_ordinals() -> None:
     assert wants_the_same(stateful_set(), stateful_set(sticky=None))
     assert not wants_the_same(stateful_set(), stateful_set(4))
     assert not wants_the_same(stateful_set(), stateful_set(start=1))
     assert not wants_the_same(job(), job("1"))
+    assert not wants_the_same(rolling(1), rolling(2))
+    assert not wants_the_same(rolling(1), rolling(1, current="b"))
 
 
 def state(
@@ -185,6 +208,47 @@ def test_the_state_of_a_workload_for_one_ordinal(
     made: WorkloadState, phase: WorkloadPhase, names_claim: bool, over: bool
 ) -> None:
     assert (made.phase, made.names_claim, made.claim_over) == (phase, names_claim, over)
+
+
+def rolling(partition: int, current: str = "a", observed: int = 2, start: int = 0) -> StatefulSet:
+    """A StatefulSet that asks for other claims now, while a rolling update is under way."""
+    made = stateful_set(start=start)
+    strategy = StatefulSetUpdateStrategy(rolling_update=RollingUpdate(partition=partition))
+    spec = replace(made.spec, update_strategy=strategy, template=template("*", ("gpu", "other")))
+    status = StatefulSetStatus(
+        observed_generation=observed, current_revision=current, update_revision="b"
+    )
+    metadata = replace(made.metadata, generation=2)
+    return replace(made, metadata=metadata, spec=spec, status=status)
+
+
+@pytest.mark.parametrize(
+    ("workload", "ordinal", "over"),
+    [
+        (rolling(2), 1, False),
+        (rolling(2), 2, True),
+        (rolling(2, start=1), 2, False),
+        (rolling(2, start=1), 3, True),
+        # no pod has the earlier template any more
+        (rolling(2, current="b"), 1, True),
+        # the StatefulSet's controller has not seen the new template yet
+        (rolling(2, current="b", observed=1), 1, False),
+    ],
+)
+def test_below_the_partition_of_a_rolling_update_an_ordinal_keeps_its_claim(
+    workload: StatefulSet, ordinal: int, over: bool
+) -> None:
+    made = state(workload, ordinal)
+    assert (made.claim_over, made.names_claim) == (over, not over)
+
+
+def test_an_ordinal_of_a_kind_without_ordinals_says_nothing() -> None:
+    ref = WorkloadRef(api_group="apps", kind="Deployment", name="train")
+    spec = ClaimReservationSpec(workload_ref=ref, sticky=StickyClaim(ordinal=0))
+    workload = Deployment(spec=ScalableSpec(template=template()))
+    whole = observe(workload, "")
+    assert for_ordinal(whole, workload, spec) == whole
+    assert not is_superfluous(workload, spec)
 
 
 def test_an_ordinal_wants_one_pod() -> None:

@@ -10,6 +10,7 @@ from msgspec import structs
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import (
     ChangeReservation,
+    ConfirmWorkload,
     CreateClaim,
     CreateReservation,
     DeleteClaim,
@@ -21,10 +22,11 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import OwnerReference
+from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, StickyClaim
 from tests.support.builders import (
+    NOW,
     claim,
     deployment_ref,
     finished,
@@ -38,6 +40,7 @@ from tests.support.stage import DecisionStage
 
 WANTED = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
 OVER = replace(WANTED, claim_over=True, names_claim=False)
+HOLD = deployment_ref()
 STICKY = StickyClaim(ordinal=0)
 MAKER = OwnerReference(kind="ClaimReservation", uid="uid-train-slice", controller=True)
 
@@ -149,6 +152,32 @@ def test_a_claim_stays(found: ResourceClaim, state: WorkloadState, pods: tuple[P
     assert not isinstance(decision.write, DeleteClaim)
 
 
+LEAVING = structs.replace(
+    running("a"), metadata=ObjectMeta(name="a", uid="a", deletion_timestamp=NOW)
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "of", "pods", "goes"),
+    [
+        (made(claim(HOLD)), sticky(deleting=True), (), True),
+        (made(claim(HOLD, pod_ref("a"))), sticky(deleting=True), (LEAVING, pending("b")), True),
+        (made(claim(HOLD, pod_ref("a"))), sticky(deleting=True), (running("a"),), False),
+        (claim(HOLD), sticky(deleting=True), (), False),
+        (made(claim(HOLD)), reservation(deleting=True), (), False),
+        (made(claim(HOLD)), sticky(), (), False),
+    ],
+    ids=["unused", "its pod leaves", "its pod runs", "another's", "not sticky", "stays"],
+)
+def test_a_claim_takes_no_new_pod_while_its_reservation_goes(
+    found: ResourceClaim, of: ClaimReservation, pods: tuple[Pod, ...], goes: bool
+) -> None:
+    known = snapshot(found, WANTED, *pods, of=of)
+    assert isinstance(decide(known).write, DeleteClaim) == goes
+    # without the right to do so, the release goes on
+    assert not isinstance(decide(replace(known, deletion_refused=True)).write, DeleteClaim)
+
+
 def test_the_reservation_goes_after_its_claim() -> None:
     gone = snapshot(None, OVER)
     assert decide(gone).write == DeleteReservation(gone.reservations[0].reservation)
@@ -162,9 +191,6 @@ def test_the_reservation_goes_after_its_claim() -> None:
 def test_the_reservation_goes_whose_claim_somebody_else_made() -> None:
     foreign = settled(snapshot(claim(allocated=False, finalizer=False), OVER))
     assert isinstance(decide(foreign).write, DeleteReservation)
-
-
-HOLD = deployment_ref()
 
 
 @pytest.mark.parametrize(
@@ -181,9 +207,20 @@ def test_a_claim_that_is_over_is_released_when_its_last_pod_is_gone(
     state: WorkloadState, pods: tuple[Pod, ...], policy: str, releases: bool
 ) -> None:
     listed = [HOLD, *(pod_ref(pod.metadata.name) for pod in pods)]
-    of = sticky(retention_policy=policy, status=held_status())
-    decision = decide(snapshot(made(claim(*listed)), state, *pods, of=of))
+    of, live = sticky(retention_policy=policy, status=held_status()), replace(state, confirmed=True)
+    decision = decide(snapshot(made(claim(*listed)), live, *pods, of=of))
     assert (decision.releasing is Reason.ORDINAL_ENDED) == releases
+
+
+def test_a_device_is_not_given_up_by_a_late_cache_of_workloads() -> None:
+    found, of = made(claim(HOLD)), sticky(status=held_status())
+    (need,) = decide(snapshot(found, OVER, of=of)).needs
+    assert isinstance(need, ConfirmWorkload)
+    # the workload is gone, or a pod uses the claim: then there is nothing to ask
+    gone = WorkloadState(WorkloadPhase.ABSENT, claim_over=True)
+    assert decide(snapshot(found, gone, of=of)).needs == ()
+    used = decide(snapshot(made(claim(HOLD, pod_ref("a"))), OVER, running("a"), of=of))
+    assert used.needs == ()
 
 
 def test_a_claim_that_somebody_else_made_is_not_held() -> None:
