@@ -25,7 +25,7 @@ from claimctl.reservation.facts.workloads import (
     observe,
     orphaned_replica_sets_of,
 )
-from claimctl.wire.base import EMPTY, decode
+from claimctl.wire.base import EMPTY, decode, null_is_empty
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -39,6 +39,9 @@ class ReportingDeployment(Deployment, frozen=True, kw_only=True):
     """A Deployment with its status, which is decoded later: who cannot read it can judge it."""
 
     status: msgspec.Raw = EMPTY
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "status", self.status)
 
 
 _REPORTING = read_as(DEPLOYMENTS, ReportingDeployment)
