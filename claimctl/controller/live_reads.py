@@ -76,8 +76,9 @@ class Findings:
     """By UID of a workload that is over: what is left of its children, or why that is unknown."""
     template_missing: bool = False
     template_refused: str = ""
-    deletion_refused: bool = False
     """Why the API server refuses a claim made from the template."""
+    deletion_refused: bool = False
+    """Whether the API server refuses to delete the claim."""
 
     @property
     def claim_gone(self) -> bool:
