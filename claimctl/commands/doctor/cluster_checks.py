@@ -17,7 +17,7 @@ from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.judgement import judgement
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places
-from claimctl.commands.doctor.dangling import dangling, in_words
+from claimctl.commands.doctor.dangling import dangling, in_words, waits
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
@@ -420,7 +420,8 @@ def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Findi
         yield _dangles(claim, text, CheckVerdict.FACT)
     if leaving:
         text = f"{in_words(leaving)} is gone, and the claim is released when nothing uses it; {see}"
-        yield _dangles(claim, text, CheckVerdict.WAITS)
+        verdict = CheckVerdict.WAITS if waits(claim, observed) else CheckVerdict.FACT
+        yield _dangles(claim, text, verdict)
     if left:
         yield _dangles(claim, f"listed but gone: {in_words(left)}; {see}", CheckVerdict.PROBLEM)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from claimctl.commands.claims.claim_view import release_reported
-from claimctl.reservation.facts.reasons import ConditionType, RetentionPolicy
+from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
 from claimctl.reservation.facts.references import describe, is_tombstone
 from claimctl.text import listed
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -80,6 +80,18 @@ def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool
     # it holds for the pods of a workload that were left to themselves
     said = (find_condition(made.status.conditions, ConditionType.RESERVED) for made in recorders)
     return any(held is not None and held.status == "True" for held in said)
+
+
+def waits(claim: ResourceClaim, seen: ListedObjects) -> bool:
+    """Whether something has to end before the controller takes out the entries that leave: pods
+    still run, or the release has a blocker. Else it is a matter of a moment."""
+    if claim.metadata.uid in seen.in_use:
+        return True
+    reported = (release_reported(made, claim) for made in seen.reservations)
+    return any(said is not None and said.reason not in _UNDER_WAY for said in reported)
+
+
+_UNDER_WAY = frozenset({Reason.RELEASING, Reason.SETTLING})
 
 
 def _recorders(

@@ -129,7 +129,7 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
 
 @pytest.mark.parametrize(
     ("reason", "verdict"),
-    [("ForceDeletedPods", "waits"), ("Releasing", "waits"), ("Held", "problem")],
+    [("ForceDeletedPods", "waits"), ("Releasing", "fact"), ("Held", "problem")],
 )
 async def test_a_workload_that_is_gone_waits_for_the_release_that_takes_its_entry_out(
     reason: str, verdict: str
@@ -167,7 +167,7 @@ async def test_a_hold_for_the_pods_of_a_workload_that_is_gone_is_no_problem() ->
     listed = {("apps", "deployments"): frozenset({"other"})}
     seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
     (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", "waits")
+    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
 
 
 async def test_what_is_gone_from_a_list_is_no_problem_while_the_claim_is_released() -> None:
@@ -180,7 +180,7 @@ async def test_what_is_gone_from_a_list_is_no_problem_while_the_claim_is_release
     listed = {("apps", "deployments"): frozenset({"other"})}
     seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
     (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", "waits")
+    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
     (finding,) = findings(replace(seen, reservations=()))
     assert finding.verdict == "problem"
 

@@ -302,7 +302,7 @@ async def test_a_release_that_begins_meanwhile_is_no_problem() -> None:
     asyncio.get_running_loop().call_later(2.0, begin)
     found = await diagnosed(made)
     assert problems(found) == []
-    assert the(found, "dangling-references").verdict == "waits"
+    assert the(found, "dangling-references").verdict == "fact"
 
 
 async def test_claims_are_listed_once() -> None:
