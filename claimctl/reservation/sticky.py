@@ -122,7 +122,8 @@ def with_present_settings(reservation: ClaimReservation, workload: Workload) -> 
     user has created stays as it is.
 
     A claim that is needed no more goes with its workload in any case: once that is gone, nothing
-    else tells that no pod will name the claim.
+    else tells that no pod will name the claim. A new workload of the name that comes before garbage
+    collection goes on with the claims: its pods may run on them already.
     """
     is_made = (reservation.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
     if not is_made or sticky_of(reservation.spec) is None:
@@ -131,13 +132,15 @@ def with_present_settings(reservation: ClaimReservation, workload: Workload) -> 
     if spec.sticky is not None and is_superfluous(workload, spec):
         spec = replace(spec, sticky=replace(spec.sticky, when_deleted=DELETE))
     before, after = reservation.spec.sticky, spec.sticky
-    owners = reservation.metadata.owner_references
-    if before is not None and after is not None and before.when_deleted != after.when_deleted:
+    owners, uid = reservation.metadata.owner_references, workload.metadata.uid
+    controller = reservation.metadata.controller()
+    moved = before is not None and after is not None and before.when_deleted != after.when_deleted
+    owned = after is not None and after.when_deleted == DELETE
+    another = owned and (controller is None or controller.uid != uid)
+    if moved or (another and not workload.metadata.deleting):
         ref = spec.workload_ref
         version = WORKLOADS[ref.api_group, ref.kind].api_version
-        owner = OwnerReference(
-            api_version=version, kind=ref.kind, name=ref.name, uid=workload.metadata.uid
-        )
+        owner = OwnerReference(api_version=version, kind=ref.kind, name=ref.name, uid=uid)
         owners = _owners(spec, owner)
     metadata = replace(reservation.metadata, owner_references=owners)
     return replace(reservation, metadata=metadata, spec=spec)

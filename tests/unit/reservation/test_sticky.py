@@ -121,6 +121,19 @@ def test_a_claim_that_is_needed_no_more_goes_with_the_workload() -> None:
     assert with_present_settings(goes, kept) == made
 
 
+def test_a_new_workload_of_the_name_takes_over_what_is_still_there() -> None:
+    made = wanted()
+    assert made is not None
+    new = replace(stateful_set(), metadata=replace(stateful_set().metadata, uid="uid-new"))
+    (owner,) = with_present_settings(made, new).metadata.owner_references
+    assert (owner.uid, owner.controller) == ("uid-new", True)
+    # garbage collection has taken the owner out, and left the dependents
+    orphan = replace(made, metadata=replace(made.metadata, owner_references=()))
+    assert with_present_settings(orphan, stateful_set()) == made
+    leaving = replace(new, metadata=replace(new.metadata, deletion_timestamp=NOW))
+    assert with_present_settings(made, leaving) == made
+
+
 def test_a_setting_that_is_invalid_changes_nothing() -> None:
     made = wanted(annotated(when_scaled="Delete", retention_policy="Persistent"))
     assert made is not None
