@@ -62,7 +62,7 @@ class OwnWrites:
     ) -> bool:
         """Whether the cache is older than our last write of the object.
 
-        Whoever asks and hears yes waits for the event of that write. So it is ``awaited`` from now.
+        If it is, the caller waits for the event of that write, which counts as ``awaited`` then.
         """
         key = (resource.plural, namespace, name)
         written = self._written.get(key)

@@ -1,7 +1,7 @@
 """Assess one PodGroup: from a snapshot to a decision, by pure functions without I/O.
 
-This module finds the facts of a ``GroupCase``. What follows from each of them is told there, and
-``lifecycle.decide_group`` draws the conclusion.
+This module finds the facts of a ``GroupCase``, whose fields say what follows from each fact.
+``lifecycle.decide_group`` makes the decision.
 """
 
 from __future__ import annotations
