@@ -260,7 +260,7 @@ class Snapshots:
         state, key = self._workload(reservation, findings), workload_key(reservation)
         if reservation.spec.sticky is None:
             return state
-        workload = findings.workloads.get(key) if key in findings.workloads else None
+        workload = findings.workloads.get(key)
         if workload is None and state.exists:
             workload = self._know.caches.workload(key)
         known = None if isinstance(workload, Unreadable) else workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from claimctl.reservation.facts.ordinals import (
-    asked_entries,
-    claim_name,
+    asked_names,
     owner_ref,
     sticky_entries,
+    sticky_of,
     waits_for_policy,
 )
 from claimctl.reservation.facts.reasons import ConditionType
@@ -61,17 +61,13 @@ def outdated(
         pods: the workload's.
     """
     named = {name for pod in pods for name in sticky_names(pod)}
-    asked = asked_entries(template_of(workload))
     ordinals = set()
     for made in own:
-        ref, sticky = made.spec.workload_ref, made.spec.sticky
-        if sticky is None or (ref.api_group, ref.kind) not in ORDINAL_WORDS:
+        sticky = sticky_of(made.spec)
+        if sticky is None:
             continue
-        names = (
-            claim_name(ref, sticky.ordinal, it.name, it.resource_claim_template_name or "")
-            for it in asked
-        )
-        if made.spec.resource_claim_name in named.difference(names):
+        names = asked_names(template_of(workload), made.spec.workload_ref, sticky.ordinal)
+        if made.spec.resource_claim_name in named - names:
             ordinals.add(sticky.ordinal)
     return tuple(sorted(ordinals))
 

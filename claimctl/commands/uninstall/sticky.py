@@ -14,6 +14,7 @@ from typing import TypeAlias
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.model import Scan, Why
 from claimctl.reservation.facts.ordinals import sticky_entries
+from claimctl.reservation.facts.snapshot import is_made_for
 from claimctl.text import listed
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
@@ -91,16 +92,10 @@ def fate(reservation: ClaimReservation, claims: Claims) -> str:
     reservations, and where somebody else made the claim."""
     meta, spec = reservation.metadata, reservation.spec
     scanned = claims.get((meta.namespace, spec.resource_claim_name))
-    if spec.sticky is None or scanned is None or not is_made_for(scanned, reservation):
+    if spec.sticky is None or scanned is None or not is_made_for(scanned.claim, reservation):
         return ""
     if names := sorted(pod.metadata.name for pod in scanned.live.pods):
         return f"its claim goes with the pods that name it: {listed(names)}"
     if scanned.live.unreadable:
         return "its claim stays: pods cannot be read"
     return "its claim is deleted: no pod names it"
-
-
-def is_made_for(scanned: ScannedClaim, reservation: ClaimReservation) -> bool:
-    """Whether claimctl made the claim for this reservation."""
-    maker = scanned.claim.metadata.controller()
-    return maker is not None and maker.uid == reservation.metadata.uid

@@ -158,13 +158,13 @@ def _asks(workload: Workload, spec: ClaimReservationSpec) -> bool:
         return False
     if may_have_earlier_template(workload, sticky.ordinal):
         return True
-    names = (
-        claim_name(
-            spec.workload_ref,
-            sticky.ordinal,
-            entry.name,
-            entry.resource_claim_template_name or "",
-        )
-        for entry in asked_entries(template_of(workload))
-    )
+    names = asked_names(template_of(workload), spec.workload_ref, sticky.ordinal)
     return spec.resource_claim_name in names
+
+
+def asked_names(template: PodTemplateSpec, ref: WorkloadRef, ordinal: int) -> frozenset[str]:
+    """The claims of an ordinal that the pod template asks for, of a kind that has ordinals."""
+    return frozenset(
+        claim_name(ref, ordinal, entry.name, entry.resource_claim_template_name or "")
+        for entry in asked_entries(template)
+    )

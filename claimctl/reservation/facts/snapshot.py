@@ -188,8 +188,7 @@ class Held:
 
     def has_made(self, claim: ResourceClaim) -> bool:
         """Whether claimctl made the claim for this reservation."""
-        maker = claim.metadata.controller()
-        return maker is not None and maker.uid == self.reservation.metadata.uid
+        return is_made_for(claim, self.reservation)
 
     @property
     def may_reallocate(self) -> bool:
@@ -202,6 +201,12 @@ class Held:
         garbage collection after its workload, the owner."""
         meta = self.reservation.metadata
         return meta.deleting and (self.workload.exists or meta.controller() is None)
+
+
+def is_made_for(claim: ResourceClaim, reservation: ClaimReservation) -> bool:
+    """Whether claimctl made the claim for the reservation."""
+    maker = claim.metadata.controller()
+    return maker is not None and maker.uid == reservation.metadata.uid
 
 
 @dataclass(frozen=True)

@@ -162,5 +162,6 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
         stays = facts.left_to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:
             return False
-    # the rest is for others: a PodGroup, KCM with the last pod, or whoever wrote another entry
+    # another component deallocates the claim: a PodGroup holds it, KCM removes its last pod, or
+    # another client's entry is listed
     return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)
