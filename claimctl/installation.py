@@ -101,6 +101,8 @@ async def controller_runs(client: Client, clock: Clock, namespace: str = INSTALL
 
 STICKY_POLICY = "claimctl-sticky-claims"
 """The name of the policy that gives new pods the names of sticky claims."""
+STICKY_POLICIES = (STICKY_POLICY, f"{STICKY_POLICY}-by-rule")
+"""That policy, and the one for kinds whose WorkloadKind names the labels of the ordinals."""
 POLICY_GROUP = "admissionregistration.k8s.io"
 
 

@@ -15,6 +15,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, UnreadableObject
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.facts.ancestors import Ancestor, Authority, who_decides
+from claimctl.reservation.facts.ordinals import for_ordinal
 from claimctl.reservation.facts.workloads import (
     WorkloadState,
     custom_state,
@@ -192,6 +193,7 @@ class KindReader:
         recorded = reference.uid if reference is not None else ""
         held_for = (recorded, reservation.metadata.uid)
         state, left = custom_state(kind.rule, workload, makers, held_for, confirmed=True), None
+        state = for_ordinal(state, workload, reservation.spec)
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
             stays = state.exists and not state.deleting

@@ -6,7 +6,7 @@ keys to queues only while this process leads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from claimctl.controller.caches.informers import (
     claims_of_group,
     claims_of_pod,
     claims_of_replica_set,
+    ordinals_by_rule,
     reserved_key,
     without_policy,
     workload_key,
@@ -34,6 +35,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
+from claimctl.reservation.facts.ordinals import sticky_of
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -61,6 +63,7 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import (
+    Ordinal,
     OrdinalWish,
     ReplicaSet,
     Workload,
@@ -262,10 +265,18 @@ class Triggers:
             self._note_owners(change.new)
             for workload in without_policy(change.new):
                 self._queues.workloads(workload)
+            for key, ordinal in ordinals_by_rule(change.new):
+                self._enqueue(self._other_claims_of(key, ordinal))
         if change.new is None:
             # no pod uses these claims any more, so that a release may begin
             unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
             self._enqueue(unused, urgent=True)
+
+    def _other_claims_of(self, key: WorkloadKey, ordinal: Ordinal | None) -> Iterator[ClaimKey]:
+        """The claims of an ordinal; its new pod may name others."""
+        for reservation in self._caches.reservations_for(key) if ordinal is not None else ():
+            if (sticky := sticky_of(reservation.spec)) is not None and sticky.whose == ordinal:
+                yield reserved_key(reservation)
 
     def _follow_groups(self, informer: Informer[PodGroup]) -> None:
         informer.subscribe(self._group)
@@ -386,6 +397,10 @@ class Triggers:
             self._enqueue_group_of(key.namespace, workload)
         ended = change.new is None or observe(change.new, "").ended
         keys = [reserved_key(reservation) for reservation in self._caches.reservations_for(key)]
+        if change.old is None:
+            # their pods may have come first
+            waiting = self._caches.pods_of_ordinal(key, None)
+            keys += [claim for pod in waiting for claim in claims_of_pod(pod)]
         self._enqueue(keys, urgent=ended)
 
     def _ordinals_changed(self, key: WorkloadKey, change: Change[Workload]) -> list[ClaimKey]:

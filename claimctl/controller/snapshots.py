@@ -24,7 +24,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
-from claimctl.reservation.facts.ordinals import for_ordinal, owner_ref
+from claimctl.reservation.facts.ordinals import for_ordinal, sticky_of
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
@@ -243,7 +243,14 @@ class Snapshots:
         workload = self._know.caches.workload(workload_key(reservation))
         if reservation.spec.sticky is None or workload is None:
             return None
-        return with_present_settings(reservation, workload)
+        return with_present_settings(reservation, workload, self._of_ordinal(reservation))
+
+    def _of_ordinal(self, reservation: ClaimReservation) -> tuple[Pod, ...]:
+        """The pods of the ordinal of a sticky claim, for a workload that only a rule describes."""
+        sticky = sticky_of(reservation.spec)
+        if sticky is None:
+            return ()
+        return self._know.caches.pods_of_ordinal(workload_key(reservation), sticky.whose)
 
     def _to_create(self, key: ClaimKey) -> ClaimReservation | None:
         """The reservation of a sticky claim that a pod names, and that has none yet."""
@@ -251,7 +258,7 @@ class Snapshots:
         entry = entry_of(key.name, caches.sticky_pods_of(key))
         if entry is None:
             return None
-        ref = owner_ref(entry.owner)
+        ref = entry.workload
         workload = caches.workload(WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name))
         return asked_for(key.namespace, entry, caches.reservations_of(key), workload)
 
@@ -263,8 +270,8 @@ class Snapshots:
         workload = findings.workloads.get(key)
         if workload is None and state.exists:
             workload = self._know.caches.workload(key)
-        known = None if isinstance(workload, Unreadable) else workload
-        return for_ordinal(state, known, reservation.spec)
+        known = None if isinstance(workload, Unreadable) else self._judged(reservation, workload)
+        return for_ordinal(state, known, reservation.spec, self._of_ordinal(reservation))
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
@@ -296,6 +303,14 @@ class Snapshots:
             )
         return WorkloadState(WorkloadPhase.UNSEEN)
 
+    def _judged(self, reservation: ClaimReservation, workload: Workload | None) -> Workload | None:
+        """The workload, under the rule of its kind also where a live read has shown it."""
+        if not isinstance(workload, CustomWorkload) or isinstance(workload, JudgedWorkload):
+            return workload
+        ref = reservation.spec.workload_ref
+        kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
+        return judged(workload, kind.rule) if kind is not None else None
+
     def _custom(
         self,
         reservation: ClaimReservation,
@@ -310,9 +325,8 @@ class Snapshots:
         kind = self._know.caches.kinds.states[ref.api_group, ref.kind]
         recorded = self._recorded_uid(reservation, findings, kind.rule.plural)
         makers: frozenset[str] = frozenset()
+        workload = self._judged(reservation, workload)
         if workload is not None:
-            if isinstance(workload, CustomWorkload) and not isinstance(workload, JudgedWorkload):
-                workload = judged(workload, kind.rule)
             assert isinstance(workload, JudgedWorkload)
             uid = workload.metadata.uid
             chains = map(self._know.chains.above, self._know.caches.pods_of(key))

@@ -21,7 +21,6 @@ from claimctl.reservation.facts.ordinals import (
     StickyEntry,
     asked_entries,
     is_superfluous,
-    owner_ref,
     sticky_entries,
     sticky_of,
 )
@@ -43,7 +42,14 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from claimctl.wire.resources import WORKLOADS
-from claimctl.wire.workloads import ORDINAL_WORDS, Workload, has_ordinals, template_of
+from claimctl.wire.workloads import (
+    KINDS_WITH_ORDINALS,
+    CustomWorkload,
+    Workload,
+    has_ordinals,
+    ordinal_word,
+    template_of,
+)
 
 
 def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:
@@ -67,14 +73,14 @@ def asked_for(
     reservations: Iterable[ClaimReservation],
     workload: Workload | None,
 ) -> ClaimReservation | None:
-    """The reservation to create for the claim that a pod names; None if there is one already, or if
-    one of that name has to go first.
+    """The reservation to create for the claim that a pod names; None if there is one already, if
+    one of that name has to go first, or if nothing names the workload's UID yet.
 
     Args:
         reservations: all those of the claim.
         workload: the pod's workload, from the cache.
     """
-    ref = owner_ref(entry.owner)
+    ref = entry.workload
     name = reservation_name(ref, entry.claim)
     for known in reservations:
         if known.metadata.name == name:
@@ -82,7 +88,12 @@ def asked_for(
         if known.spec.workload_ref == ref and not known.metadata.deleting:
             return None
     meta = workload.metadata if workload is not None else ObjectMeta()
-    sticky = StickyClaim(ordinal=entry.ordinal)
+    owner = entry.owner
+    if owner is None and workload is not None and not meta.deleting:
+        owner = _reference(workload, ref)
+    if owner is None:
+        return None
+    sticky = StickyClaim(ordinal=entry.ordinal.number, member=entry.ordinal.member)
     spec = ClaimReservationSpec(
         resource_claim_name=entry.claim,
         resource_claim_template_name=entry.template,
@@ -95,7 +106,7 @@ def asked_for(
             name=name,
             namespace=namespace,
             labels={MANAGED_LABEL: "claimctl"},
-            owner_references=_owners(spec, entry.owner),
+            owner_references=_owners(spec, owner),
             finalizers=(FINALIZER,),
         ),
         spec=spec,
@@ -117,19 +128,24 @@ def name_taken(known: ClaimReservation, claim: str) -> Problem:
     return Problem(Reason.STICKY_NAME_TAKEN, note)
 
 
-def with_present_settings(reservation: ClaimReservation, workload: Workload) -> ClaimReservation:
+def with_present_settings(
+    reservation: ClaimReservation, workload: Workload, pods: Iterable[Pod] = ()
+) -> ClaimReservation:
     """The reservation of a sticky claim as the workload's annotations ask for it now. One that a
     user has created stays as it is.
 
     A claim that is needed no more goes with its workload in any case: once that is gone, nothing
     else tells that no pod will name the claim. A new workload of the name that comes before garbage
     collection goes on with the claims: its pods may run on them already.
+
+    Args:
+        pods: those of the ordinal, for a workload whose pod template is not read.
     """
     is_made = (reservation.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
     if not is_made or sticky_of(reservation.spec) is None:
         return reservation
     spec = _with_settings(reservation.spec, workload.metadata)
-    if spec.sticky is not None and is_superfluous(workload, spec):
+    if spec.sticky is not None and is_superfluous(workload, spec, pods):
         spec = replace(spec, sticky=replace(spec.sticky, when_deleted=DELETE))
     before, after = reservation.spec.sticky, spec.sticky
     owners, uid = reservation.metadata.owner_references, workload.metadata.uid
@@ -138,12 +154,17 @@ def with_present_settings(reservation: ClaimReservation, workload: Workload) -> 
     owned = after is not None and after.when_deleted == DELETE
     another = owned and (controller is None or controller.uid != uid)
     if moved or (another and not workload.metadata.deleting):
-        ref = spec.workload_ref
-        version = WORKLOADS[ref.api_group, ref.kind].api_version
-        owner = OwnerReference(api_version=version, kind=ref.kind, name=ref.name, uid=uid)
-        owners = _owners(spec, owner)
+        owners = _owners(spec, _reference(workload, spec.workload_ref))
     metadata = replace(reservation.metadata, owner_references=owners)
     return replace(reservation, metadata=metadata, spec=spec)
+
+
+def _reference(workload: Workload, ref: WorkloadRef) -> OwnerReference:
+    """The reference to the workload as an owner."""
+    known = WORKLOADS.get((ref.api_group, ref.kind))
+    version = known.api_version if known is not None else workload.api_version
+    uid = workload.metadata.uid
+    return OwnerReference(api_version=version, kind=ref.kind, name=ref.name, uid=uid)
 
 
 def _owners(spec: ClaimReservationSpec, owner: OwnerReference) -> tuple[OwnerReference, ...]:
@@ -191,31 +212,43 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     if meta.annotation(STICKY_ANNOTATION) is not None:
         note = f"{STICKY_ANNOTATION} has no effect on a {ref.kind}: write it into the metadata of "
         yield Problem(Reason.INVALID_ANNOTATION, f"{note}the pod template")
-    value = template.metadata.annotation(STICKY_ANNOTATION)
-    if value is None:
+    value, unread = template.metadata.annotation(STICKY_ANNOTATION), _is_unread(workload)
+    if value is None and not unread:
         return
-    if (ref.api_group, ref.kind) not in ORDINAL_WORDS:
-        kinds = sorted(kind for _, kind in ORDINAL_WORDS)
+    if not ordinal_word(ref.api_group, ref.kind):
         note = f"{STICKY_ANNOTATION}: the pods of a {ref.kind} have no ordinals, so each has a "
-        note += f"generated claim; these kinds have some: {listed(kinds)}"
+        note += f"generated claim; these kinds have some: {listed(KINDS_WITH_ORDINALS)}"
         yield Problem(Reason.INVALID_ANNOTATION, note)
         return
-    yield from _about_entries(workload, value)
+    if value is not None:
+        yield from _about_entries(workload, value)
     if template.metadata.annotation(STICKY_CLAIMS_ANNOTATION) is not None:
         note = f"{STICKY_CLAIMS_ANNOTATION} in the pod template keeps the pods from sticky claims: "
         note += "remove it, the policy writes it on each pod"
         yield Problem(Reason.INVALID_ANNOTATION, note)
-    yield from settings_of(meta, ClaimReservationSpec(workload_ref=ref))[1]
+    if not unread:
+        yield from settings_of(meta, ClaimReservationSpec(workload_ref=ref))[1]
+    yield from _about_settings(meta)
+    if pods := sorted(without):
+        note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
+        note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them"
+        if unread:
+            note += f"; a WorkloadKind has to name the label with the ordinals of a {ref.kind}"
+        yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
+
+
+def _is_unread(workload: Workload) -> bool:
+    """Whether the pod template of the workload's kind is not read."""
+    return isinstance(workload, CustomWorkload)
+
+
+def _about_settings(meta: ObjectMeta) -> Iterator[Problem]:
+    """What is wrong with the annotations that say how long an ordinal keeps its claim."""
     for name in _RETENTION:
         given = meta.annotation(name)
         if given is not None and given not in _VALUES:
             note = f'{name}: "{given[:80]}" is not {RETAIN} or {DELETE}'
             yield Problem(Reason.INVALID_ANNOTATION, note)
-    if pods := sorted(without):
-        note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
-        note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them "
-        note += "(pods of a LeaderWorkerSet always have generated ones)"
-        yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
 
 
 def _about_entries(workload: Workload, value: str) -> Iterator[Problem]:

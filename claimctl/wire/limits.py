@@ -64,6 +64,11 @@ def set_list() -> Meta:
     return limit(maxItems=MAX_ITEMS, **{"x-kubernetes-list-type": "set"})
 
 
+def ordered_list(least: int, most: int) -> Meta:
+    """A list whose order counts, so that one writer at a time changes the whole of it."""
+    return limit(minItems=least, maxItems=most, **{"x-kubernetes-list-type": "atomic"})
+
+
 def rules(*pairs: tuple[str, str]) -> Meta:
     """CEL rules, given as pairs (rule, message)."""
     validations = [{"message": message, "rule": rule} for rule, message in pairs]

@@ -30,6 +30,7 @@ from claimctl.wire.limits import (
     set_list,
 )
 from claimctl.wire.meta import Condition, ObjectHeader
+from claimctl.wire.workloads import Ordinal
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 STICKY_ANNOTATION = "claimctl.io/sticky"
@@ -94,13 +95,21 @@ class StickyClaim(Wire, frozen=True, kw_only=True):
     """Which ordinal the claim belongs to, and what happens when that is not wanted any more."""
 
     ordinal: Count
-    """The ordinal of the StatefulSet's pod, or the completion index of the Job's."""
+    """The ordinal of the StatefulSet's pod, the completion index of the Job's, or the group index
+    of the LeaderWorkerSet's."""
+    member: Count | None = None
+    """The index of the pod in its group: the worker index of a LeaderWorkerSet."""
     when_scaled: AfterUse = RETAIN
     """When the workload is scaled below the ordinal. Retain: as for an idle workload, by
     retentionPolicy and idleTimeoutSeconds. Delete: the claim is released and deleted."""
     when_deleted: AfterUse = DELETE
     """When the workload is deleted. Delete: the claim is released and deleted. Retain: as for an
     idle workload, and a new workload of that name goes on with the claim."""
+
+    @property
+    def whose(self) -> Ordinal:
+        """Which pod of the workload it belongs to."""
+        return Ordinal(self.ordinal, self.member)
 
 
 class ClaimReservationSpec(Wire, frozen=True, kw_only=True):

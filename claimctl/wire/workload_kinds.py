@@ -16,6 +16,7 @@ from claimctl.wire.limits import (
     Version,
     limit,
     map_list,
+    ordered_list,
     rules,
 )
 from claimctl.wire.meta import Condition, ObjectHeader
@@ -33,6 +34,14 @@ ApiGroup = Annotated[
 ]
 Kind = Annotated[str, limit(minLength=1, maxLength=63, pattern="^[A-Z][A-Za-z0-9]*$")]
 Expression = Annotated[str, limit(maxLength=LONGEST_EXPRESSION)]
+LabelKey = Annotated[
+    str,
+    limit(
+        minLength=1,
+        maxLength=317,
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+    ),
+]
 
 
 class ChildKind(Wire, frozen=True, kw_only=True):
@@ -42,6 +51,18 @@ class ChildKind(Wire, frozen=True, kw_only=True):
     """The API group of the kind."""
     kind: Annotated[Kind, REQUIRED] = ""
     """The kind, like Job."""
+
+
+class Ordinals(Wire, frozen=True, kw_only=True):
+    """By what the pods of a kind are told apart, so that each may have a claim that stays: see
+    claimctl.io/sticky."""
+
+    labels: Annotated[tuple[LabelKey, ...], REQUIRED, ordered_list(1, 2)] = ()
+    """The labels of a pod whose values, whole numbers, say which one it is: one, or that of its
+    group and that of its place in the group. The workload controls its pods itself."""
+    counts: Annotated[tuple[Expression, ...], ordered_list(0, 2)] = ()
+    """How many values each label has, counted from 0, an integer each, like self.spec.replicas. A
+    pod with a higher one is not wanted now. Empty means unknown: then every pod is wanted."""
 
 
 class WorkloadKindSpec(Wire, frozen=True, kw_only=True):
@@ -69,6 +90,8 @@ class WorkloadKindSpec(Wire, frozen=True, kw_only=True):
     replaces_pods: bool = False
     """Whether the kind's controller makes a new pod for each of its pods that is deleted, and
     leaves the others alone: then 'claimctl reschedule' may move them."""
+    ordinals: Ordinals | None = None
+    """For a kind whose pods have ordinals."""
 
 
 class WorkloadKindStatus(Wire, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -119,9 +119,45 @@ WAIT_FOR_THEIR_PODS = frozenset({("apps", "StatefulSet")})
 have the same name."""
 
 
-ORDINAL_WORDS = {("apps", "StatefulSet"): "sts", ("batch", "Job"): "job"}
-"""API group and kind of the workloads whose pods may have ordinals, each with its part of the name
-of an ordinal's claim."""
+STATEFUL_SET = ("apps", "StatefulSet")
+LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_ORDINAL_WORDS = {STATEFUL_SET: "sts", ("batch", "Job"): "job", LEADER_WORKER_SET: "lws"}
+KINDS_WITH_ORDINALS = tuple(sorted(kind for _, kind in _ORDINAL_WORDS))
+_OWN_GROUPS = frozenset({"", "apps", "batch"})
+"""The API groups of Kubernetes' own workloads."""
+
+
+def ordinal_word(api_group: str, kind: str) -> str:
+    """The part of the name of an ordinal's claim that stands for the kind; '' for a kind of
+    Kubernetes itself whose pods have no ordinals.
+
+    It is another one for each kind: a dot becomes a hyphen, and a hyphen becomes two.
+    """
+    word = _ORDINAL_WORDS.get((api_group, kind), "")
+    if word or api_group in _OWN_GROUPS:
+        return word
+    return f"{kind.lower()}-{api_group.replace('-', '--').replace('.', '-')}"
+
+
+def has_groups(api_group: str, kind: str) -> bool:
+    """Whether the pods of the kind may be told apart by the index of a group and that in it."""
+    return api_group not in _OWN_GROUPS
+
+
+class Ordinal(NamedTuple):
+    """Which pod of a workload it is.
+
+    Attributes:
+        number: the ordinal of a StatefulSet's pod, the completion index of a Job's, or the index of
+            the group of a LeaderWorkerSet's.
+        member: the index of the pod in its group; None where pods have no groups.
+    """
+
+    number: int
+    member: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.number) if self.member is None else f"{self.number}-{self.member}"
 
 
 class OrdinalWish(StrEnum):

@@ -32,6 +32,9 @@ RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster", CustomWorklo
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """The label of a JobSet's Jobs that says after how many restarts they were made."""
 _LOOK_SECONDS = 0.5
+_SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 _TEXT, _FLAG = {"type": "string"}, {"type": "boolean"}
 _NUMBER = {"type": "integer", "format": "int32"}
@@ -250,9 +253,14 @@ class JobSets(Operator):
 class LeaderWorkerSets(Operator):
     """Makes a StatefulSet of leaders, and for each leader a StatefulSet of its workers, which
     belongs to the pod of the leader. It copies the annotations to all of them, and later keeps only
-    those of the leaders up to date."""
+    those of the leaders up to date. A group is made anew with its leader."""
 
     resource = LEADERS
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._applied: dict[str, Json] = {}
+        """By workload: what the StatefulSet of its leaders is to want."""
 
     async def act(self, workload: CustomWorkload) -> None:
         spec, name = _plain(workload.spec), workload.metadata.name
@@ -261,12 +269,15 @@ class LeaderWorkerSets(Operator):
         sets = (await self.stage.client.list(STATEFULSETS, NAMESPACE)).items
         named = {each.metadata.name: each for each in sets}
         noted = workload.metadata.annotations or {}
+        labels = {_SET_NAME: name, _WORKER_INDEX: "0"}
+        body = _stateful_set(name, replicas, leader_template, noted, labels)
         if (leaders := named.get(name)) is None:
-            body = _stateful_set(name, name, replicas, leader_template, noted)
             await self.make(STATEFULSETS, body, workload, LEADERS)
             return
-        if leaders.spec.replicas != replicas:
-            await self.stage.patch(STATEFULSETS, name, {"spec": {"replicas": replicas}})
+        wanted = {key: body["spec"][key] for key in ("replicas", "template")}
+        if self._applied.get(name) != wanted:
+            await self.stage.patch(STATEFULSETS, name, {"spec": wanted})
+            self._applied[name] = wanted
         if (copied := leaders.metadata.annotations or {}) != noted:
             change = dict.fromkeys(copied) | noted
             await self.stage.patch(STATEFULSETS, name, {"metadata": {"annotations": change}})
@@ -274,7 +285,9 @@ class LeaderWorkerSets(Operator):
             leader = pod.metadata.name
             if _is_under(pod, leaders) and not pod.metadata.deleting and leader not in named:
                 size, worker_template = template["size"] - 1, template["workerTemplate"]
-                body = _stateful_set(leader, name, size, worker_template, noted)
+                labels = {_SET_NAME: name, _GROUP_INDEX: leader.rpartition("-")[2]}
+                body = _stateful_set(leader, size, worker_template, noted, labels)
+                body["spec"]["ordinals"] = {"start": 1}
                 await self.make(STATEFULSETS, body, pod, PODS)
 
 
@@ -300,17 +313,22 @@ class RayJobs(Operator):
 
 
 def _stateful_set(
-    name: str, group: str, replicas: int, template: Json, annotations: dict[str, str]
+    name: str,
+    replicas: int,
+    template: Json,
+    annotations: dict[str, str],
+    labels: dict[str, str],
 ) -> Json:
-    labels = {"leaderworkerset.sigs.k8s.io/name": group, "set": name}
+    """A part of a LeaderWorkerSet; the labels are those of its pods."""
+    meta = {**template.get("metadata", {}), "labels": labels}
     return {
         "metadata": {"name": name, "annotations": annotations},
         "spec": {
             "replicas": replicas,
-            "serviceName": group,
+            "serviceName": labels[_SET_NAME],
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": labels},
-            "template": {**template, "metadata": {"labels": labels}},
+            "template": {**template, "metadata": meta},
         },
     }
 

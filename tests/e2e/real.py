@@ -42,7 +42,7 @@ SETTINGS = (
 SCENARIOS = (
     *("test_controller_[!c]*.py", "test_controller_chance.py", "test_release_orphans*.py"),
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
-    *("test_driver_check_habits.py", "test_sticky_[cp]*.py"),
+    *("test_driver_check_habits.py", "test_sticky_[cgp]*.py"),
     *("test_pictures_commands.py", "test_every_command.py", "test_kinds_commands.py"),
     *(
         "test_downgrade_command.py",

@@ -126,7 +126,7 @@ async def test_an_uninstall_leaves_pods_alone_and_new_ones_get_generated_claims(
     before = {name: pod.metadata.uid for name, pod in (await by_name(stage)).items()}
     remover = administrator(stage)
     seen = await remover.look()
-    assert [kind for kind, _, _ in reasons(seen)].count("MutatingAdmissionPolicyBinding") == 1
+    assert [kind for kind, _, _ in reasons(seen)].count("MutatingAdmissionPolicyBinding") == 2
     messages = sorted(it.message for it in seen.left if it.kind == "ClaimReservation")
     assert messages[0].endswith("its claim goes with the pods that name it: train-0")
     assert messages[-1].endswith("its claim is deleted: no pod names it")
@@ -162,8 +162,8 @@ async def test_without_a_controller_a_pod_whose_claim_was_not_made_is_named(stag
     assert await administrator(stage).clean()
 
 
-WRITES = 5
-"""How many writes the command makes for one sticky claim: it deletes the binding, removes the
+WRITES = 6
+"""How many writes the command makes for one sticky claim: it deletes both bindings, removes the
 workload's setting and the pod's note, gives the claim to the pod, and deletes the hold."""
 
 
@@ -195,10 +195,11 @@ async def test_an_uninstall_that_is_killed_at_any_write_is_continued_by_the_next
 
 
 async def forget_policy(stage: Stage) -> None:
-    """Put the policy of an earlier scenario out of force."""
+    """Put the policies of an earlier scenario out of force."""
     objects = Objects(stage.site.connection(PEOPLE), stage.clock)
-    _, binding = yaml.safe_load_all(FILE.read_text(encoding="utf-8"))
-    await objects.delete(binding)
+    for document in yaml.safe_load_all(FILE.read_text(encoding="utf-8")):
+        if document["kind"].endswith("Binding"):
+            await objects.delete(document)
     await stage.quiet(2)
 
 

@@ -110,7 +110,7 @@ async def test_pods_without_an_ordinal_or_a_wish_get_generated_claims(stage: Sta
     await stage.create(STATEFULSETS, asking(manifests.stateful_set("plain"), None, gpu))
     await stage.create(STATEFULSETS, asking(manifests.stateful_set("other"), "gpus", gpu))
     of_group = asking(manifests.stateful_set("lws"), "*", gpu)
-    of_group["spec"]["template"]["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "lws"
+    of_group["spec"]["template"]["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "x"
     await stage.create(STATEFULSETS, of_group)
     await stage.create(JOBS, asking(manifests.job("batch"), "*", gpu))
     found = await pods(stage, 5)

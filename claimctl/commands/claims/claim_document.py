@@ -50,6 +50,7 @@ class ReservationDecision(Part, frozen=True):
     after_seconds: float | None
     effect: Annotated[str, says("what it does with the claim now, in words")]
     ordinal: Annotated[int | None, says("of the workload, whose sticky claim it is")]
+    member: Annotated[int | None, says("the pod's index in its group, where workloads have groups")]
     ordinal_fate: Annotated[str, says("whose sticky claim it is, and what becomes of it, in words")]
     phase: Annotated[str, says("whether the workload wants pods")]
     rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
@@ -197,6 +198,7 @@ def _decision(explanation: Explanation, retention: RetentionDecision) -> Reserva
         after_seconds=blocker.after if blocker else None,
         effect=effect_of(explanation, retention),
         ordinal=sticky.ordinal if sticky is not None else None,
+        member=sticky.member if sticky is not None else None,
         ordinal_fate=fate(retention.held),
         phase=workload.phase,
         rule=workload.rule.origin if workload.rule else "",

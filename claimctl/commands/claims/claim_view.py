@@ -26,6 +26,7 @@ from claimctl.wire.reservations import (
     ClaimReservation,
     ClaimReservationStatus,
 )
+from claimctl.wire.workloads import Ordinal
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +192,10 @@ class ClaimView:
         return f"{len(self.claim.status.reserved_for)}/{LIMIT}"
 
     @property
-    def ordinal(self) -> int | None:
+    def ordinal(self) -> Ordinal | None:
         """The ordinal of a workload whose sticky claim it is."""
         of_ordinals = (made.spec.sticky for made in self.reservations if made.spec.sticky)
-        return next((sticky.ordinal for sticky in of_ordinals), None)
+        return next((sticky.whose for sticky in of_ordinals), None)
 
     @property
     def retention(self) -> str:

@@ -69,6 +69,7 @@ class ClaimSummary(Part, frozen=True):
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
     ordinal: Annotated[int | None, says("of a workload, whose sticky claim it is")]
+    member: Annotated[int | None, says("the pod's index in its group, where workloads have groups")]
     release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
     idle: IdleDevices | None
     creation_timestamp: str | None
@@ -103,7 +104,8 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
         retention_policies=tuple(
             reservation.spec.retention_policy for reservation in view.reservations
         ),
-        ordinal=view.ordinal,
+        ordinal=view.ordinal.number if view.ordinal is not None else None,
+        member=view.ordinal.member if view.ordinal is not None else None,
         release_asked=view.release_asked,
         idle=IdleDevices(since=utc(view.idle_since), until=end_of(view), waiting_pods=view.waiting)
         if view.is_idle

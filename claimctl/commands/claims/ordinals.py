@@ -16,15 +16,23 @@ from claimctl.reservation.facts.snapshot import Held
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DELETE, ClaimReservation, WorkloadRef
-from claimctl.wire.workloads import ORDINAL_WORDS, Workload, template_of
+from claimctl.wire.resources import WORKLOADS
+from claimctl.wire.workloads import (
+    CustomWorkload,
+    Workload,
+    ordinal_word,
+    template_of,
+)
 
 WITHOUT_POLICY = (
     "the pod asks for sticky claims, and has generated ones, which go with it: the policy was not "
     "in force when the pod was made"
 )
+WITHOUT_LABEL = (
+    "the pod asks for sticky claims, and has generated ones: when the pod was made, no "
+    "WorkloadKind with spec.ordinals described its "
+)
 WITHOUT_ORDINAL = "the pod asks for sticky claims, and its workload has no ordinals: it is a "
-GROUPED = "leaderworkerset.sigs.k8s.io/name"
-"""The label of the pods of a LeaderWorkerSet, whose StatefulSets are its parts."""
 TO_MAKE = "claimctl makes the claim as soon as it can. See what keeps it from that: claimctl doctor"
 TO_PUT_IN_FORCE = (
     "Put the policy in force (claimctl install --component sticky-claims); the next pod of the "
@@ -40,7 +48,7 @@ def fate(held: Held) -> str:
     spec, state = held.reservation.spec, held.workload
     if spec.sticky is None:
         return ""
-    whose = f"the claim of ordinal {spec.sticky.ordinal}"
+    whose = f"the claim of ordinal {spec.sticky.whose}"
     if state.claim_over:
         another = state.exists and not state.names_claim
         why = "the pod template asks for another claim now" if another else "no pod will need it"
@@ -54,19 +62,20 @@ def fate(held: Held) -> str:
 def outdated(
     workload: Workload, own: Iterable[ClaimReservation], pods: Iterable[Pod]
 ) -> tuple[int, ...]:
-    """The ordinals whose pods have a claim which the pod template does not ask for any more.
+    """The ordinals whose pods have a claim which the pod template does not ask for any more;
+    none for a workload whose pod template is not read.
 
     Args:
         own: the workload's ClaimReservations.
         pods: the workload's.
     """
     named = {name for pod in pods for name in sticky_names(pod)}
-    ordinals = set()
-    for made in own:
+    ordinals = set[int]()
+    for made in own if not isinstance(workload, CustomWorkload) else ():
         sticky = sticky_of(made.spec)
         if sticky is None:
             continue
-        names = asked_names(template_of(workload), made.spec.workload_ref, sticky.ordinal)
+        names = asked_names(template_of(workload), made.spec.workload_ref, sticky.whose)
         if made.spec.resource_claim_name in named - names:
             ordinals.add(sticky.ordinal)
     return tuple(sorted(ordinals))
@@ -78,11 +87,10 @@ def not_in_force(pod: Pod) -> str:
     owner = pod.metadata.controller()
     if not waits_for_policy(pod):
         return ""
-    if GROUPED in (pod.metadata.labels or {}):
-        return f"{WITHOUT_ORDINAL}LeaderWorkerSet"
     ref = owner_ref(owner) if owner is not None else WorkloadRef()
-    if (ref.api_group, ref.kind) in ORDINAL_WORDS:
-        return WITHOUT_POLICY
+    if ordinal_word(ref.api_group, ref.kind):
+        by_rule = (ref.api_group, ref.kind) not in WORKLOADS
+        return f"{WITHOUT_LABEL}{ref.kind}" if by_rule else WITHOUT_POLICY
     return f"{WITHOUT_ORDINAL}{ref.kind}" if ref.kind else ""
 
 

@@ -17,7 +17,7 @@ from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annot
 from claimctl.commands.uninstall.sweep import braked_pods
 from claimctl.installation import (
     INSTALLED,
-    STICKY_POLICY,
+    STICKY_POLICIES,
     PolicyBinding,
     controller_runs,
     policy_bindings,
@@ -137,12 +137,12 @@ def _noted(scans: Iterable[ClaimScan]) -> Iterator[Pod]:
 
 
 async def _bindings(client: Client, discovery: Discovery) -> tuple[PolicyBinding, ...]:
-    """What puts the policy for sticky claims in force."""
+    """What puts the policies for sticky claims in force."""
     resource = await policy_bindings(discovery)
     if resource is None:
         return ()
     there = await list_if_served(client, resource)
-    return tuple(it for it in there.items if it.spec.policy_name == STICKY_POLICY)
+    return tuple(it for it in there.items if it.spec.policy_name in STICKY_POLICIES)
 
 
 async def _tainted_nodes(client: Client) -> tuple[tuple[str, Taint], ...] | None:

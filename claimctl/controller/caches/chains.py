@@ -20,6 +20,7 @@ from claimctl.kube.discovery import RENEW_SECONDS, Discovery
 from claimctl.kube.errors import BadRequest, Forbidden, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.annotation import MOST_CLAIMS
+from claimctl.reservation.facts.ordinals import sticky_entries
 from claimctl.reservation.facts.pods import names_in
 from claimctl.telemetry.face import LateLogger
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
@@ -64,12 +65,14 @@ class Chains:
         self._owners[owner] = above
 
     def note(self, pod: Pod, owners: Iterable[OwnerReference]) -> None:
-        """Note which claims the owners use through the pod. ``above`` gives the owners.
+        """Note which claims the owners use through the pod, apart from sticky ones, which belong to
+        one ordinal. ``above`` gives the owners.
 
         The list of an owner ends one name beyond the limit of reservations, which shows that the
         limit is exceeded.
         """
         names = names_in(pod.spec.resource_claims)
+        names -= {entry.claim for entry in sticky_entries(pod)}
         for owner in (owner_in(pod.metadata.namespace, reference) for reference in owners):
             known = self.claims_of(owner)
             if len(known) <= MOST_CLAIMS and not names <= known:

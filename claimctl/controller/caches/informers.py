@@ -54,7 +54,7 @@ from claimctl.wire.resources import (
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workload_kinds import WorkloadKind
-from claimctl.wire.workloads import ReplicaSet, Workload, template_of
+from claimctl.wire.workloads import Ordinal, ReplicaSet, Workload, template_of
 
 WATCHED: tuple[Resource[Any], ...] = (
     NODES,
@@ -75,6 +75,7 @@ BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BY_NODE = "node"
 STICKY = "sticky claims"
 NOT_STICKY = "sticky claims that no policy has given"
+BY_ORDINAL = "ordinal"
 ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
 DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
@@ -151,7 +152,12 @@ class Caches:
             keep=lambda pod: slim_pod(
                 pod, self.pods.get(pod.metadata.name, pod.metadata.namespace)
             ),
-            indexes={BY_CLAIM: claims_of_pod, STICKY: _sticky_claims, NOT_STICKY: without_policy},
+            indexes={
+                BY_CLAIM: claims_of_pod,
+                STICKY: _sticky_claims,
+                NOT_STICKY: without_policy,
+                BY_ORDINAL: ordinals_by_rule,
+            },
         )
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
@@ -217,6 +223,11 @@ class Caches:
     def sticky_pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
         """The pods of which it is the sticky claim."""
         return self.pods.by_index(STICKY, key)
+
+    def pods_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> tuple[Pod, ...]:
+        """The pods with sticky claims of an ordinal of a workload that only a rule describes; of
+        all its ordinals if None."""
+        return self.pods.by_index(BY_ORDINAL, (key, ordinal))
 
     def pods_without_policy(self, key: WorkloadKey) -> tuple[Pod, ...]:
         """The workload's pods that ask for sticky claims and have generated ones."""
@@ -331,6 +342,20 @@ def _sticky_claims(pod: Pod) -> Iterable[ClaimKey]:
     if not pod.metadata.annotations:
         return ()
     return [ClaimKey(pod.metadata.namespace, entry.claim) for entry in sticky_entries(pod)]
+
+
+def ordinals_by_rule(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
+    """The ordinal whose sticky claims the pod names, of a workload that only a rule describes; and
+    the same without the ordinal."""
+    if not pod.metadata.annotations:
+        return set()
+    namespace, keys = pod.metadata.namespace, set[tuple[WorkloadKey, Ordinal | None]]()
+    for entry in sticky_entries(pod):
+        ref = entry.workload
+        if (ref.api_group, ref.kind) not in WORKLOADS:
+            key = WorkloadKey(ref.api_group, ref.kind, namespace, ref.name)
+            keys |= {(key, entry.ordinal), (key, None)}
+    return keys
 
 
 def without_policy(pod: Pod) -> tuple[WorkloadKey, ...]:

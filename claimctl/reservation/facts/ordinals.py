@@ -1,17 +1,21 @@
 """Sticky claims: which claim belongs to which ordinal of a workload, and who still wants it.
 
-The policy ``claimctl-sticky-claims`` gives each pod the name of its ordinal's claim when the pod is
-created. Here is the same rule, so that claimctl believes no pod that says something else. The name
-tells the ordinal: a workload whose pods have host names has no dot in its name, and an entry of
-``spec.resourceClaims`` never has one.
+The policies of the component ``sticky-claims`` give each pod the name of its ordinal's claim when
+the pod is created. Here is the same rule, so that claimctl believes no pod that says something
+else. The name tells the ordinal: a workload whose pods have host names has no dot in its name, and
+an entry of ``spec.resourceClaims`` never has one.
+
+The pods of a LeaderWorkerSet belong to StatefulSets: those of the leaders to one with its name,
+which counts the groups, and the workers of a group to one with the name of their leader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.pods import claim_names, is_done
+from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod, PodResourceClaim, PodTemplateSpec
 from claimctl.wire.reservations import (
@@ -24,11 +28,16 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from claimctl.wire.workloads import (
-    ORDINAL_WORDS,
+    LEADER_WORKER_SET,
+    STATEFUL_SET,
+    CustomWorkload,
+    Ordinal,
     OrdinalWish,
     Workload,
+    has_groups,
     may_have_earlier_template,
     ordinal_wish,
+    ordinal_word,
     template_of,
 )
 
@@ -41,13 +50,15 @@ class StickyEntry:
 
     claim: str
     template: str
-    ordinal: int
-    owner: OwnerReference
+    ordinal: Ordinal
+    workload: WorkloadRef
+    owner: OwnerReference | None
+    """The pod's controller, if that is the workload; else the pod does not name its UID."""
 
 
-def claim_name(ref: WorkloadRef, ordinal: int, entry: str, template: str) -> str:
+def claim_name(ref: WorkloadRef, ordinal: Ordinal, entry: str, template: str) -> str:
     """The name of an ordinal's claim; the workload's kind has ordinals."""
-    word = ORDINAL_WORDS[ref.api_group, ref.kind]
+    word = ordinal_word(ref.api_group, ref.kind)
     return f"{ref.name}-{ordinal}.{word}.{entry}.{template}"
 
 
@@ -63,21 +74,46 @@ def sticky_entries(pod: Pod) -> Iterator[StickyEntry]:
     if note is None or owner is None:
         return
     templates = dict(part.partition("=")[::2] for part in note.split(","))
-    ref = owner_ref(owner)
     for entry in pod.spec.resource_claims:
         template, name = templates.get(entry.name, ""), entry.resource_claim_name or ""
-        ordinal = _ordinal_in(name, ref)
-        if not template or ordinal is None:
-            continue
-        if name == claim_name(ref, ordinal, entry.name, template):
-            yield StickyEntry(name, template, ordinal, owner)
+        for ref, ordinal in _candidates(pod, owner, name) if template else ():
+            if name == claim_name(ref, ordinal, entry.name, template):
+                direct = owner if ref == owner_ref(owner) else None
+                yield StickyEntry(name, template, ordinal, ref, direct)
 
 
-def _ordinal_in(name: str, ref: WorkloadRef) -> int | None:
-    """The ordinal that the name of a claim has, if it begins with the workload's name."""
-    if (ref.api_group, ref.kind) not in ORDINAL_WORDS or not name.startswith(f"{ref.name}-"):
-        return None
-    digits = name[len(ref.name) + 1 :].partition(".")[0]
+def _candidates(
+    pod: Pod, owner: OwnerReference, claim: str
+) -> Iterator[tuple[WorkloadRef, Ordinal]]:
+    """The workloads, each with an ordinal, that a claim of this name may belong to."""
+    ref = owner_ref(owner)
+    kind = (ref.api_group, ref.kind)
+    if ordinal_word(*kind) and claim.startswith(f"{ref.name}-"):
+        index, dash, member = claim[len(ref.name) + 1 :].partition(".")[0].partition("-")
+        if not dash and (number := _number(index)) is not None:
+            yield ref, Ordinal(number)
+        elif has_groups(*kind):
+            yield from _in_group(ref.name, index, member, *kind)
+    if kind == STATEFUL_SET:
+        leader, last = owner.name, pod.metadata.name.removeprefix(f"{owner.name}-")
+        yield from _in_group(leader, last, "0", *LEADER_WORKER_SET)
+        name, _, group = leader.rpartition("-")
+        yield from _in_group(name, group, last, *LEADER_WORKER_SET)
+
+
+def _in_group(
+    name: str, index: str, member: str, api_group: str, kind: str
+) -> Iterator[tuple[WorkloadRef, Ordinal]]:
+    """The workload of this name with the ordinal that two numbers make; nothing if they are
+    none."""
+    numbers = _number(index), _number(member)
+    if name and numbers[0] is not None and numbers[1] is not None:
+        ref = WorkloadRef(api_group=api_group, kind=kind, name=name)
+        yield ref, Ordinal(numbers[0], numbers[1])
+
+
+def _number(digits: str) -> int | None:
+    """The number that the digits say; None if they are none, or too many for an ordinal."""
     fits = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
     return int(digits) if fits else None
 
@@ -106,12 +142,16 @@ def waits_for_policy(pod: Pod) -> bool:
 
 
 def for_ordinal(
-    state: WorkloadState, workload: Workload | None, spec: ClaimReservationSpec
+    state: WorkloadState,
+    workload: Workload | None,
+    spec: ClaimReservationSpec,
+    pods: Iterable[Pod] = (),
 ) -> WorkloadState:
     """The state of a workload as far as it concerns one ordinal's claim.
 
     Args:
         workload: None if it is gone, or cannot be read.
+        pods: those of the ordinal, for a workload whose pod template is not read.
     """
     sticky = sticky_of(spec)
     if sticky is None:
@@ -121,48 +161,74 @@ def for_ordinal(
         if gone and sticky.when_deleted == RETAIN:
             return replace(state, phase=WorkloadPhase.IDLE)
         return replace(state, claim_over=gone)
-    asked, still = _asks(workload, spec), ordinal_wish(workload, sticky.ordinal)
+    pods = tuple(pods)
+    asked, still = _asks(workload, spec, pods), _wish(workload, sticky)
     idle = state.phase is WorkloadPhase.ACTIVE and still is not OrdinalWish.YES
+    # a rule need not say how many pods its workload wants
+    wants = state.wants or (state.by_pods and state.phase is WorkloadPhase.ACTIVE)
+    ended = state.phase is WorkloadPhase.ENDED
     return replace(
         state,
         phase=WorkloadPhase.IDLE if idle else state.phase,
-        wants=1 if state.wants and still is OrdinalWish.YES else 0,
+        wants=1 if wants and still is OrdinalWish.YES else 0,
         names_claim=asked,
-        claim_over=state.phase is WorkloadPhase.ENDED or is_superfluous(workload, spec),
+        claim_over=ended or is_superfluous(workload, spec, pods),
     )
 
 
-def is_superfluous(workload: Workload, spec: ClaimReservationSpec) -> bool:
+def is_superfluous(
+    workload: Workload, spec: ClaimReservationSpec, pods: Iterable[Pod] = ()
+) -> bool:
     """Whether the workload, as it is, needs an ordinal's claim no more: its pod template asks for
-    other claims, or the ordinal is never wanted again, or is scaled away with its claim."""
+    other claims, or the ordinal is never wanted again, or is scaled away with its claim.
+
+    Args:
+        pods: those of the ordinal, for a workload whose pod template is not read.
+    """
     sticky = sticky_of(spec)
     if sticky is None:
         return False
-    still = ordinal_wish(workload, sticky.ordinal)
+    still = _wish(workload, sticky)
     scaled_away = still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
-    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec)
+    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec, pods)
 
 
 def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:
     """The ordinal of the reservation's claim, and what becomes of it; None also for a kind that has
     no ordinals: a user may have written one all the same."""
     ref = spec.workload_ref
-    return spec.sticky if (ref.api_group, ref.kind) in ORDINAL_WORDS else None
+    return spec.sticky if ordinal_word(ref.api_group, ref.kind) else None
 
 
-def _asks(workload: Workload, spec: ClaimReservationSpec) -> bool:
+def _wish(workload: Workload, sticky: StickyClaim) -> OrdinalWish:
+    """Whether the workload wants a pod of the ordinal, now or later."""
+    if not isinstance(workload, JudgedWorkload):
+        return ordinal_wish(workload, sticky.ordinal)
+    for number, count in zip(sticky.whose, workload.verdict.ordinals, strict=False):
+        if number is not None and count is not None and number >= count:
+            return OrdinalWish.NOT_NOW
+    return OrdinalWish.YES
+
+
+def _asks(workload: Workload, spec: ClaimReservationSpec, pods: Iterable[Pod]) -> bool:
     """Whether the pod template of the ordinal's next pod asks for the claim, or may do so: below
-    the partition of a rolling update, that pod has an earlier template."""
+    the partition of a rolling update, that pod has an earlier template.
+
+    Where the pod template is not read, the present pod of the ordinal says it.
+    """
     sticky = sticky_of(spec)
     if sticky is None:
         return False
+    claim = spec.resource_claim_name
+    if isinstance(workload, CustomWorkload):
+        alive = [pod for pod in pods if not pod.metadata.deleting and not is_done(pod)]
+        return not alive or any(claim in claim_names(pod) for pod in alive)
     if may_have_earlier_template(workload, sticky.ordinal):
         return True
-    names = asked_names(template_of(workload), spec.workload_ref, sticky.ordinal)
-    return spec.resource_claim_name in names
+    return claim in asked_names(template_of(workload), spec.workload_ref, sticky.whose)
 
 
-def asked_names(template: PodTemplateSpec, ref: WorkloadRef, ordinal: int) -> frozenset[str]:
+def asked_names(template: PodTemplateSpec, ref: WorkloadRef, ordinal: Ordinal) -> frozenset[str]:
     """The claims of an ordinal that the pod template asks for, of a kind that has ordinals."""
     return frozenset(
         claim_name(ref, ordinal, entry.name, entry.resource_claim_template_name or "")

@@ -31,6 +31,8 @@ class Rule:
     idle: str = ""
     ended: str = ""
     pods: str = ""
+    ordinals: tuple[str, ...] = ()
+    """How many ordinals a workload has, and how many members each of their groups."""
     children: tuple[Kind, ...] = ()
     """The kinds between a workload and its pods."""
     copies_annotations: bool = False
@@ -61,6 +63,9 @@ class Verdict:
     idle: bool | None = False
     ended: bool | None = False
     pods: int | None = None
+    ordinals: tuple[int | None, ...] = ()
+    """How many ordinals the workload has, and how many members each of their groups; None for one
+    of which the rule says nothing."""
     problem: str = ""
     """Why the rule says nothing, with the field of the WorkloadKind."""
     behind: bool = False
@@ -77,6 +82,7 @@ def rule_of(document: WorkloadKind, source: str) -> Rule:
         idle=spec.idle,
         ended=spec.ended,
         pods=spec.pods,
+        ordinals=spec.ordinals.counts if spec.ordinals is not None else (),
         children=tuple((child.group, child.kind) for child in spec.children),
         copies_annotations=spec.copies_annotations,
         source=source,
@@ -90,7 +96,7 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     status is true: the controller of the workload has not seen the present spec.
     """
     try:
-        subject = subject_of(document, (rule.idle, rule.ended, rule.pods))
+        subject = subject_of(document, (rule.idle, rule.ended, rule.pods, *rule.ordinals))
     except Unfit as error:
         return Verdict(idle=None, ended=None, problem=str(error))
     behind = _is_behind(subject.document)
@@ -98,7 +104,8 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     ended = _answer(rule.ended, "ended", subject, behind, problems)
     idle = _answer(rule.idle, "idle", subject, behind, problems)
     pods = _count(rule.pods, subject)
-    return Verdict(idle, ended, pods, "; ".join(problems), behind)
+    ordinals = tuple(_count(source, subject) for source in rule.ordinals)
+    return Verdict(idle, ended, pods, ordinals, "; ".join(problems), behind)
 
 
 def _is_behind(subject: Mapping[str, Any]) -> bool:
@@ -149,7 +156,10 @@ def problems_of(document: WorkloadKind) -> Iterator[tuple[str, str]]:
     plural = name.removesuffix(f".{spec.group}")
     if not spec.group or plural == name or not plural or "." in plural:
         yield "metadata.name", f"{name!r} is not the plural of the kind, a dot, and {spec.group}"
-    for field, source in (("idle", spec.idle), ("ended", spec.ended), ("pods", spec.pods)):
+    counts = spec.ordinals.counts if spec.ordinals is not None else ()
+    sources = [("idle", spec.idle), ("ended", spec.ended), ("pods", spec.pods)]
+    sources += [(f"ordinals.counts[{at}]", source) for at, source in enumerate(counts)]
+    for field, source in sources:
         if source and (problem := _problem(source)):
             yield f"spec.{field}", problem
     if spec.ended and _is_true_for_nothing(spec.ended):

@@ -16,8 +16,12 @@ from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.options import ClusterOptions, Preset
 
 FILE = Path(__file__).parents[3] / "deploy/components/sticky-claims/sticky-claims.yaml"
-POLICY, BINDING = yaml.safe_load_all(FILE.read_text(encoding="utf-8"))
+POLICY, BINDING, BY_RULE, RULE_BINDING = yaml.safe_load_all(FILE.read_text(encoding="utf-8"))
+CRD = yaml.safe_load(
+    (Path(__file__).parents[3] / "crds/workloadkinds.claimctl.io.yaml").read_text("utf-8")
+)
 STICKY, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
+LWS, GROUP = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"
 INDEX, COMPLETION = "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"
 Json = dict[str, Any]
 
@@ -46,7 +50,10 @@ class ApiSender:
 
     async def installed(self) -> ApiSender:
         admission = "/apis/admissionregistration.k8s.io/v1"
-        for plural, each in (("ies", POLICY), ("ybindings", BINDING)):
+        for plural, each in (
+            *(("ies", POLICY), ("ybindings", BINDING)),
+            *(("ies", BY_RULE), ("ybindings", RULE_BINDING)),
+        ):
             path = f"{admission}/mutatingadmissionpolic{plural}"
             status, answer = await self.post(path, each)
             assert status == 201, answer
@@ -125,9 +132,11 @@ async def test_the_chosen_entries_name_the_claim_of_the_ordinal(
         pytest.param(meta(labels={}), id="no labels"),
         pytest.param(meta(labels={COMPLETION: "2"}), id="the label of a Job"),
         pytest.param(meta(owner=JOB), id="the label of a StatefulSet"),
+        pytest.param(meta(labels={INDEX: "2", LWS: "x"}), id="no leader"),
+        pytest.param(meta(labels={INDEX: "2", LWS: "trai", GROUP: "0"}), id="no worker"),
+        pytest.param(meta(labels={LWS: "train"}), id="a leader without a group"),
         pytest.param(
-            meta(labels={INDEX: "2", "leaderworkerset.sigs.k8s.io/name": "x"}),
-            id="a LeaderWorkerSet's",
+            meta(owner=JOB, labels={COMPLETION: "2", LWS: "train"}), id="a Job of such a name"
         ),
         pytest.param({}, id="no metadata"),
     ],
@@ -152,6 +161,61 @@ async def test_the_index_of_a_job_is_its_ordinal() -> None:
         [{"name": "gpu", "resourceClaimName": "train-2.job.gpu.big"}],
         "gpu=big",
     )
+
+
+@pytest.mark.parametrize(
+    ("set_name", "labels", "claim"),
+    [
+        ("train", {INDEX: "3"}, "train-3-0.lws.gpu.big"),
+        ("train-3", {INDEX: "1", GROUP: "3"}, "train-3-1.lws.gpu.big"),
+        # the leader of group 3 of another one
+        ("train-3", {INDEX: "1", LWS: "train-3"}, "train-3-1-0.lws.gpu.big"),
+    ],
+)
+async def test_the_ordinal_in_a_group_is_that_of_the_group_and_the_place_in_it(
+    set_name: str, labels: Json, claim: str
+) -> None:
+    told = meta(labels={LWS: "train", **labels})
+    told["ownerReferences"][0]["name"] = set_name
+    wanted = {"name": "gpu", "resourceClaimName": claim}
+    assert await made(told, GPU) == ([wanted], "gpu=big")
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "word"),
+    [
+        (["x.io/index"], {"x.io/index": "2"}, "2"),
+        (["x.io/group", "x.io/rank"], {"x.io/group": "4", "x.io/rank": "0"}, "4-0"),
+        (["x.io/index"], {"x.io/index": "two"}, None),
+        (["x.io/index"], {"x.io/index": "02"}, None),
+        (["x.io/index", "x.io/rank"], {"x.io/index": "2"}, None),
+        (None, {"x.io/index": "2"}, None),
+    ],
+)
+async def test_a_workload_kind_names_the_labels_of_the_ordinals(
+    labels: list[str] | None, given: Json, word: str | None
+) -> None:
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert (await server.post(crds, CRD))[0] == 201
+    spec: Json = {"group": "apps.x-k8s.io", "kind": "Gang"}
+    if labels is not None:
+        spec["ordinals"] = {"labels": labels}
+    rule = {"apiVersion": "claimctl.io/v1alpha1", "kind": "WorkloadKind", "spec": spec}
+    rule["metadata"] = {"name": "gangs.apps.x-k8s.io"}
+    status, answer = await server.post("/apis/claimctl.io/v1alpha1/workloadkinds", rule)
+    assert status == 201, answer
+    gang = {"apiVersion": "apps.x-k8s.io/v1", "kind": "Gang", "controller": True}
+    status, pod = await server.pod(meta(owner=gang, labels=given), {"resourceClaims": [GPU]})
+    assert status == 201, pod
+    claim = {"name": "gpu", "resourceClaimName": f"train-{word}.gang-apps-x--k8s-io.gpu.big"}
+    assert pod["spec"]["resourceClaims"] == [GPU if word is None else claim]
+
+
+async def test_without_the_crd_of_workload_kinds_no_pod_is_refused() -> None:
+    gang = {"apiVersion": "apps.x-k8s.io/v1", "kind": "Gang", "controller": True}
+    assert await made(meta(owner=gang, labels={"x.io/index": "2"}), GPU) == ([GPU], None)
+    assert BY_RULE["spec"]["failurePolicy"] == "Ignore"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_reservation_that_a_user_made_keeps_its_settings() -> None:
 def test_a_forged_reservation_of_a_kind_without_ordinals_stays_as_it_is() -> None:
     made = wanted()
     assert made is not None
-    ref = WorkloadRef(api_group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", name="train")
+    ref = WorkloadRef(api_group="apps", kind="Deployment", name="train")
     forged = replace(made, spec=replace(made.spec, workload_ref=ref))
     assert with_present_settings(forged, annotated(when_deleted="Retain")) is forged
 

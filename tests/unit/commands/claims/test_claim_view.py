@@ -104,6 +104,7 @@ def test_the_document_is_stable() -> None:
         "reservations": ["train-slice"],
         "retentionPolicies": ["WhileRunning"],
         "ordinal": None,
+        "member": None,
         "releaseAsked": False,
         "idle": None,
         "creationTimestamp": None,

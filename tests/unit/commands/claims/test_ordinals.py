@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.commands.claims.ordinals import (
-    GROUPED,
+    WITHOUT_LABEL,
     WITHOUT_POLICY,
     fate,
     not_in_force,
@@ -144,7 +144,8 @@ def test_an_ordinal_is_outdated_while_its_pod_has_the_claim_of_another_template(
         (generated(owner()), WITHOUT_POLICY),
         (generated(owner("Job", "batch/v1")), WITHOUT_POLICY),
         (generated(owner("ReplicaSet")), "it is a ReplicaSet"),
-        (generated(owner(), **{GROUPED: "g"}), "it is a LeaderWorkerSet"),
+        (generated(owner("CloneSet", "apps.kruise.io/v1alpha1")), f"{WITHOUT_LABEL}CloneSet"),
+        (generated(owner("Job", "batch.volcano.sh/v1alpha1")), f"{WITHOUT_LABEL}Job"),
         (generated(None), ""),
     ],
 )

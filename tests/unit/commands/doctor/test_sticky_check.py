@@ -32,7 +32,7 @@ from claimctl.wire.workloads import (
 from tests.support.builders import NOW
 
 FILE = Path(__file__).parents[4] / "deploy/components/sticky-claims/sticky-claims.yaml"
-POLICY, BINDING = yaml.safe_load_all(FILE.read_text(encoding="utf-8"))
+POLICY, BINDING, *_ = yaml.safe_load_all(FILE.read_text(encoding="utf-8"))
 PLURALS = {
     POLICY["kind"]: "mutatingadmissionpolicies",
     BINDING["kind"]: "mutatingadmissionpolicybindings",

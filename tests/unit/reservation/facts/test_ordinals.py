@@ -29,6 +29,7 @@ from claimctl.wire.reservations import (
 from claimctl.wire.workloads import (
     Deployment,
     Job,
+    Ordinal,
     OrdinalWish,
     RollingUpdate,
     ScalableSpec,
@@ -39,13 +40,48 @@ from claimctl.wire.workloads import (
     ordinal_wish,
     wants_the_same,
 )
-from tests.support.sticky_cases import NAME, OWNER, SET, job, pod, stateful_set, template
+from tests.support.builders import NOW
+from tests.support.sticky_cases import (
+    GROUPS,
+    NAME,
+    OWNER,
+    SET,
+    job,
+    leader_worker_set,
+    member,
+    pod,
+    stateful_set,
+    template,
+)
 
 
 def test_a_pod_names_the_claim_of_its_ordinal() -> None:
     (entry,) = sticky_entries(pod())
-    assert (entry.claim, entry.template, entry.ordinal) == (NAME, "big", 2)
-    assert entry.owner is OWNER
+    assert (entry.claim, entry.template, entry.ordinal) == (NAME, "big", Ordinal(2))
+    assert (entry.workload, entry.owner) == (SET, OWNER)
+
+
+@pytest.mark.parametrize("ordinal", [Ordinal(0, 0), Ordinal(0, 3), Ordinal(12, 0), Ordinal(12, 1)])
+def test_a_pod_of_a_group_names_the_claim_of_its_place(ordinal: Ordinal) -> None:
+    (entry,) = sticky_entries(member(ordinal.number, ordinal.member or 0))
+    assert (entry.workload, entry.ordinal) == (GROUPS, ordinal)
+    # its StatefulSet is a part of the workload, whose UID the pod does not name
+    assert entry.owner is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "claim", "ordinal"),
+    [
+        ("CloneSet", "train-2.cloneset-apps-x--k8s-io.gpu.big", Ordinal(2)),
+        ("Gang", "train-2-0.gang-apps-x--k8s-io.gpu.big", Ordinal(2, 0)),
+    ],
+)
+def test_a_pod_of_a_kind_by_rule_names_the_claim_of_its_labels(
+    kind: str, claim: str, ordinal: Ordinal
+) -> None:
+    owner = replace(OWNER, api_version="apps.x-k8s.io/v1", kind=kind)
+    (entry,) = sticky_entries(pod(claim, owner=owner, name="train-abcde"))
+    assert (entry.ordinal, entry.owner) == (ordinal, owner)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +102,13 @@ def test_a_pod_names_the_claim_of_its_ordinal() -> None:
         pod(owner=replace(OWNER, controller=False)),
         pod(owner=replace(OWNER, kind="ReplicaSet")),
         pod(owner=replace(OWNER, api_version="example.com/v1")),
+        pod("train-2-1.sts.gpu.big"),
+        member(2, 1, "train-2-0.lws.gpu.big"),
+        member(2, 0, "train-2-1.lws.gpu.big"),
+        member(2, 1, "train-1-1.lws.gpu.big"),
+        member(2, 1, "train-2.lws.gpu.big"),
+        pod("train-2-0.lws.gpu.big", owner=replace(OWNER, kind="Job")),
+        pod("other-2-0.lws.gpu.big"),
     ],
 )
 def test_a_pod_is_not_believed_that_says_something_else_than_the_policy(made: Pod) -> None:
@@ -76,24 +119,32 @@ LABELS = st.from_regex("[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 TEMPLATES = st.from_regex(
     r"[a-z0-9]([-a-z0-9]{0,4}[a-z0-9])?(\.[a-z0-9]{1,3}){0,2}", fullmatch=True
 )
+KINDS = [
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ("a.b.io", "Job"),
+    ("a-b.io", "Job"),
+    ("a.b-io", "Job"),
+]
+IN_GROUPS = {"LeaderWorkerSet"}
 PARTS = st.tuples(
-    st.sampled_from([("apps", "StatefulSet"), ("batch", "Job")]),
-    LABELS,
-    st.integers(0, 3),
-    LABELS,
-    TEMPLATES,
+    st.sampled_from(KINDS), LABELS, st.integers(0, 3), st.integers(0, 2), LABELS, TEMPLATES
 )
 
 
 @given(PARTS, PARTS)
 def test_no_two_ordinals_share_a_claim(one: tuple, other: tuple) -> None:  # type: ignore[type-arg]  # drawn
-    def name(kind: tuple[str, str], *rest: object) -> str:
-        workload, ordinal, entry, made = rest
+    def what(kind: tuple[str, str], *rest: object) -> tuple[WorkloadRef, Ordinal, str, str]:
+        workload, number, member, entry, made = rest
+        assert isinstance(number, int)
+        assert isinstance(member, int)
         ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=str(workload))
-        assert isinstance(ordinal, int)
-        return claim_name(ref, ordinal, str(entry), str(made))
+        ordinal = Ordinal(number, member if kind[1] in IN_GROUPS else None)
+        return ref, ordinal, str(entry), str(made)
 
-    assert (name(*one) == name(*other)) == (one == other)
+    same = what(*one) == what(*other)
+    assert (claim_name(*what(*one)) == claim_name(*what(*other))) == same
 
 
 @pytest.mark.parametrize(
@@ -171,14 +222,18 @@ def test_what_certainly_wants_the_same_ordinals() -> None:
 
 
 def state(
-    workload: Workload | None, ordinal: int = 0, claim: str = "", **sticky: str
+    workload: Workload | None,
+    ordinal: int = 0,
+    claim: str = "",
+    when_scaled: str = RETAIN,
+    when_deleted: str = DELETE,
 ) -> WorkloadState:
     """The state of the workload for the claim of an ordinal."""
     ref = replace(SET, kind="Job", api_group="batch") if isinstance(workload, Job) else SET
     spec = ClaimReservationSpec(
-        resource_claim_name=claim or claim_name(ref, ordinal, "gpu", "big"),
+        resource_claim_name=claim or claim_name(ref, Ordinal(ordinal), "gpu", "big"),
         workload_ref=ref,
-        sticky=StickyClaim(ordinal=ordinal, **sticky),
+        sticky=StickyClaim(ordinal=ordinal, when_scaled=when_scaled, when_deleted=when_deleted),
     )
     whole = WorkloadState(WorkloadPhase.ABSENT) if workload is None else observe(workload, "")
     return for_ordinal(whole, workload, spec)
@@ -249,6 +304,49 @@ def test_an_ordinal_of_a_kind_without_ordinals_says_nothing() -> None:
     whole = observe(workload, "")
     assert for_ordinal(whole, workload, spec) == whole
     assert not is_superfluous(workload, spec)
+
+
+def in_group(
+    workload: Workload, *pods: Pod, group: int = 1, member: int = 1, when_scaled: str = RETAIN
+) -> WorkloadState:
+    """The state of a LeaderWorkerSet for the claim of one of its pods."""
+    ordinal = Ordinal(group, member)
+    spec = ClaimReservationSpec(
+        resource_claim_name=claim_name(GROUPS, ordinal, "gpu", "big"),
+        workload_ref=GROUPS,
+        sticky=StickyClaim(ordinal=group, member=member, when_scaled=when_scaled),
+    )
+    return for_ordinal(observe(workload, ""), workload, spec, pods)
+
+
+OTHER = "train-1-1.lws.gpu.other"
+"""The claim of another template."""
+LEAVING = replace(
+    member(1, 1, OTHER), metadata=replace(member(1, 1, OTHER).metadata, deletion_timestamp=NOW)
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "phase", "wants", "over"),
+    [
+        (in_group(leader_worker_set()), WorkloadPhase.ACTIVE, 1, False),
+        (in_group(leader_worker_set(idle=True)), WorkloadPhase.IDLE, 0, False),
+        # its group is scaled away, or its place in the group
+        (in_group(leader_worker_set(1)), WorkloadPhase.IDLE, 0, False),
+        (in_group(leader_worker_set(2, 1)), WorkloadPhase.IDLE, 0, False),
+        (in_group(leader_worker_set(1), when_scaled=DELETE), WorkloadPhase.IDLE, 0, True),
+        # the rule says nothing of them
+        (in_group(leader_worker_set(None, None), group=9), WorkloadPhase.ACTIVE, 1, False),
+        # the present pod of the ordinal has this claim, or that of another template
+        (in_group(leader_worker_set(), member(1, 1)), WorkloadPhase.ACTIVE, 1, False),
+        (in_group(leader_worker_set(), member(1, 1, OTHER)), WorkloadPhase.ACTIVE, 1, True),
+        (in_group(leader_worker_set(), LEAVING), WorkloadPhase.ACTIVE, 1, False),
+    ],
+)
+def test_the_state_of_a_workload_by_rule_for_one_ordinal(
+    made: WorkloadState, phase: WorkloadPhase, wants: int, over: bool
+) -> None:
+    assert (made.phase, made.wants, made.claim_over) == (phase, wants, over)
 
 
 def test_an_ordinal_wants_one_pod() -> None:

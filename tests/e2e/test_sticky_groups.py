@@ -1,0 +1,243 @@
+"""Each pod of a LeaderWorkerSet, and of a kind whose WorkloadKind names the labels of the ordinals,
+has a claim of its own, which comes back to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from claimctl.wire.resources import (
+    PODS,
+    RESOURCECLAIMS,
+    STATEFULSETS,
+    WORKLOADKINDS,
+)
+from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.kinds import define
+from tests.e2e.operators import JOBSETS, LEADERS, LeaderWorkerSets, owned
+from tests.e2e.sticky import asking, entries, install_policy, make_templates, pods
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+Devices = dict[str, set[tuple[str, str]]]
+PLACES = ("0-0", "0-1", "1-0", "1-1")
+"""Two groups of a leader and a worker."""
+
+
+def named(*places: str, template: str = "big") -> list[str]:
+    return [f"train-{place}.lws.gpu.{template}" for place in places]
+
+
+async def devices(stage: Stage) -> Devices:
+    """By claim: the devices that it has."""
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    return {
+        claim.metadata.name: {(device.pool, device.device) for device in claim.devices}
+        for claim in claims
+    }
+
+
+async def until_claims(stage: Stage, *names: str) -> None:
+    async def holds() -> bool:
+        claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+        there = sorted(claim.metadata.name for claim in claims)
+        return there == sorted(names) and len(await stage.reservations()) == len(names)
+
+    await stage.until(holds, f"there are the claims {names}", 400)
+
+
+async def until_held(stage: Stage, *claims: str) -> None:
+    async def holds() -> bool:
+        lists = [await stage.references(name) for name in claims]
+        return all("leaderworkersets/train" in references for references in lists)
+
+    await stage.until(holds, f"{claims} are held")
+
+
+def group_template(template: str = "big", size: int = 2) -> dict[str, Any]:
+    body = asking(manifests.stateful_set(), "*", ("gpu", template))["spec"]["template"]
+    return {"size": size, "workerTemplate": {"metadata": body["metadata"], "spec": body["spec"]}}
+
+
+async def make_set(stage: Stage, groups: int, size: int, when_scaled: str = "Retain") -> None:
+    # a hold of all claims that its pods name leaves the sticky ones alone
+    notes = {"claimctl.io/when-scaled": when_scaled, "claimctl.io/reserve": "*"}
+    spec = {"replicas": groups, "leaderWorkerTemplate": group_template(size=size)}
+    body = {"metadata": {"name": "train", "annotations": notes}, "spec": spec}
+    await stage.create(LEADERS, body)
+
+
+@asynccontextmanager
+async def trained(stage: Stage) -> AsyncIterator[Devices]:
+    """A LeaderWorkerSet of two groups whose pods run; gives the devices of its claims."""
+    await define(stage, LEADERS)
+    await install_policy(stage)
+    await make_templates(stage, "big", "other")
+    async with LeaderWorkerSets(stage).running():
+        await make_set(stage, 2, 2)
+        await stage.until_running(4)
+        await until_held(stage, *named(*PLACES))
+        yield await devices(stage)
+
+
+async def scale(stage: Stage, groups: int) -> None:
+    await stage.patch(LEADERS, "train", {"spec": {"replicas": groups}})
+
+
+async def test_each_pod_of_a_group_comes_back_to_its_device(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage) as before:
+        assert sorted(before) == named(*PLACES)
+        assert len(set.union(*before.values())) == 4
+        # a group goes with its leader
+        await stage.delete(PODS, "train-0")
+        await stage.until_running(4)
+        await stage.delete(PODS, "train-1-1")
+        await stage.until_running(4)
+        assert await devices(stage) == before
+        # no claim was generated beside them
+        await until_claims(stage, *named(*PLACES))
+
+
+async def test_a_group_that_is_scaled_away_keeps_its_devices_or_not(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage) as before:
+        await scale(stage, 1)
+        await until_pods(stage, 2)
+        await stage.quiet(10)
+        assert await devices(stage) == before
+        await scale(stage, 2)
+        await stage.until_running(4)
+        assert await devices(stage) == before
+        change = {"metadata": {"annotations": {"claimctl.io/when-scaled": "Delete"}}}
+        await stage.patch(LEADERS, "train", change)
+        await scale(stage, 1)
+        await until_claims(stage, *named("0-0", "0-1"))
+
+
+async def until_pods(stage: Stage, count: int) -> None:
+    async def holds() -> bool:
+        return len((await stage.client.list(PODS, NAMESPACE)).items) == count
+
+    await stage.until(holds, f"there are {count} pods")
+
+
+async def test_another_template_is_another_claim_for_the_next_pod(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage):
+        change = {"spec": {"leaderWorkerTemplate": group_template("other")}}
+        await stage.patch(LEADERS, "train", change)
+        await until_claims(stage, *named(*PLACES, template="other"))
+        await stage.until_running(4)
+
+
+async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage):
+        await stage.delete(LEADERS, "train")
+        await until_claims(stage)
+        await until_pods(stage, 0)
+
+
+async def test_pods_wait_until_their_workload_is_known(stage: Stage) -> None:
+    """The pods do not name the UID of a LeaderWorkerSet."""
+    await define(stage, LEADERS)
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await stage.started()
+    meta = {"name": "train", "labels": {"leaderworkerset.sigs.k8s.io/name": "train"}}
+    leaders = asking(manifests.stateful_set(replicas=1), "*", ("gpu", "big"))
+    leaders["spec"]["template"]["metadata"]["labels"] |= meta["labels"]
+    await stage.create(STATEFULSETS, leaders)
+    [pod] = await pods(stage, 1)
+    assert entries(pod) == {"gpu": "claim train-0-0.lws.gpu.big"}
+    await stage.quiet(30)
+    assert await devices(stage) == {}
+    await make_set(stage, 1, 1)
+    await stage.until_running(1)
+    await until_held(stage, *named("0-0"))
+
+
+async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> None:
+    await define(stage, JOBSETS)
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    rule = {
+        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
+        "spec": {
+            "group": "jobset.x-k8s.io",
+            "kind": "JobSet",
+            "ordinals": {"labels": ["rank"], "counts": ["self.spec.replicatedJobs[0].replicas"]},
+        },
+    }
+    await stage.create(WORKLOADKINDS, rule)
+    await stage.started()
+    jobs = [{"name": "a", "replicas": 2, "template": {}}]
+    owner = await stage.create(
+        JOBSETS, {"metadata": {"name": "train"}, "spec": {"replicatedJobs": jobs}}
+    )
+    body = asking(manifests.stateful_set(), "*", ("gpu", "big"))["spec"]["template"]
+    body["metadata"] |= {"name": "train-abc", "labels": {"rank": "1"}}
+    await stage.create(PODS, owned(body, owner, JOBSETS))
+    await stage.until_running(1)
+    claim = "train-1.jobset-jobset-x--k8s-io.gpu.big"
+
+    async def held() -> bool:
+        return "jobsets/train" in await stage.references(claim)
+
+    await stage.until(held, f"{claim} is held")
+    before = await devices(stage)
+    await stage.delete(PODS, "train-abc")
+    body["metadata"]["name"] = "train-xyz"
+    await stage.create(PODS, owned(body, owner, JOBSETS))
+    await stage.until_running(1)
+    assert await devices(stage) == before
+    await stage.delete(PODS, "train-xyz")
+    await stage.delete(JOBSETS, "train")
+    await until_claims(stage)
+
+
+LIFE_WRITES = 11
+"""How many writes the controller makes about the life of one sticky claim."""
+
+
+@pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))
+async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
+    stage: Stage, write: int
+) -> None:
+    await define(stage, LEADERS)
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    transport = DyingTransport(stage.connect(), write)
+    await stage.started("first", transport=transport)
+    transport.arm()
+    [claim] = named("0-0")
+    async with LeaderWorkerSets(stage).running():
+        await make_set(stage, 1, 1, when_scaled="Delete")
+
+        async def runs() -> bool:
+            return transport.dead.is_set() or (
+                bool(await stage.running())
+                and "leaderworkersets/train" in await stage.references(claim)
+            )
+
+        async def over() -> bool:
+            return transport.dead.is_set() or not await stage.reservations()
+
+        await stage.until(runs, "the controller dies or holds the claim")
+        if not transport.dead.is_set():
+            await scale(stage, 0)
+            await stage.until(over, "the controller dies or all is gone", 120)
+        assert stage.cluster is None or transport.dead.is_set() == (write <= LIFE_WRITES)
+        await stage.kill("first")
+        await stage.started("second")
+        await scale(stage, 1)
+        await stage.until_running(1)
+        await until_held(stage, claim)
+        await scale(stage, 0)
+        await until_claims(stage)
