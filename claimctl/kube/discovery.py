@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import BadAnswer, NotFound, NotServed
+from claimctl.parallel import side_by_side
 from claimctl.wire.base import Object
 from claimctl.wire.resources import (
     PODGROUPS,
@@ -53,14 +54,16 @@ class Served:
 async def look(client: Client) -> Served:
     """Ask which versions are served, and make the client use the preferred one of each group."""
     discovery = Discovery(client)
-    claims = await discovery.supported_versions(RESOURCECLAIMS.group)
-    groups = tuple(
-        [
-            version
-            for version in await discovery.supported_versions(PODGROUPS.group)
-            if PODGROUPS.plural in await discovery.plurals(PODGROUPS.group, version)
-        ]
-    )
+    async with side_by_side() as group:
+        asked = group.create_task(discovery.supported_versions(RESOURCECLAIMS.group))
+        groups = tuple(
+            [
+                version
+                for version in await discovery.supported_versions(PODGROUPS.group)
+                if PODGROUPS.plural in await discovery.plurals(PODGROUPS.group, version)
+            ]
+        )
+    claims = asked.result()
     for resource, versions in ((RESOURCECLAIMS, claims), (PODGROUPS, groups)):
         if versions:
             client.use_version(resource.group, versions[0])

@@ -44,6 +44,7 @@ from claimctl.wire.reservations import (
 from claimctl.wire.resources import WORKLOADS
 from claimctl.wire.workloads import (
     KINDS_WITH_ORDINALS,
+    LEADER_WORKER_SET,
     CustomWorkload,
     Workload,
     has_ordinals,
@@ -232,7 +233,7 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     if pods := sorted(without):
         note = f"{STICKY_ANNOTATION}: pods have generated claims, which go with them: "
         note += f"{listed(pods)}; run `claimctl install --component sticky-claims` and delete them"
-        if unread:
+        if unread and (ref.api_group, ref.kind) != LEADER_WORKER_SET:
             note += f"; a WorkloadKind has to name the label with the ordinals of a {ref.kind}"
         yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,20 +31,30 @@ class Asker:
     """What corrects its annotation; '' if nothing is wrong with it."""
 
 
-async def asking(
-    client: Client, kinds: KindReader, claim: ResourceClaim, pods: Iterable[Pod]
-) -> tuple[Asker, ...]:
-    """The workloads that ask for this claim, or that name it and have a wrong annotation.
+@dataclass(frozen=True, slots=True)
+class AnnotatedObject:
+    """A workload with its resource, and with its rule if its pod template is not read."""
 
-    A kind of workload that the user may not list is left out.
-    """
+    resource: Resource[Any]
+    workload: Any
+    rule: Rule | None
+
+
+async def asking(
+    kinds: KindReader,
+    claim: ResourceClaim,
+    pods: Iterable[Pod],
+    annotated_objects: Iterable[AnnotatedObject],
+) -> tuple[Asker, ...]:
+    """The workloads that ask for this claim, or that name it and have a wrong annotation."""
     chains = {pod.metadata.uid: await kinds.chain(pod) for pod in pods}
     above = {uid: {owner.uid for owner in chain} for uid, chain in chains.items()}
     users = frozenset().union(*above.values())
     generated_for = {owner.uid for owner in claim.metadata.owner_references}
     makers = frozenset().union(*(above[uid] for uid in generated_for & above.keys()))
     meta, asking = claim.metadata, []
-    async for resource, workload, rule in _annotated(client, kinds, meta.namespace):
+    for it in annotated_objects:
+        resource, workload, rule = it.resource, it.workload, it.rule
         name, place, kind = workload.metadata.name, workload.metadata.namespace, resource.kind
         ref = WorkloadRef(api_group=resource.group, kind=kind, name=name)
         uid, names = workload.metadata.uid, named_claims(template_of(workload))
@@ -78,14 +88,16 @@ def _fix(problem: Problem, place: str) -> str:
     return f"Correct the annotation: kubectl {place} --overwrite '{annotation}=*'"
 
 
-async def _annotated(
+async def annotated_in(
     client: Client, kinds: KindReader, namespace: str
-) -> AsyncIterator[tuple[Resource[Any], Any, Rule | None]]:
-    """Each annotated workload with its resource, and with its rule if its template is not read."""
+) -> tuple[AnnotatedObject, ...]:
+    """The annotated workloads of a namespace. A kind that the user may not list is left out."""
     rules = {state.resource: state.rule for state in await kinds.served() if state.resource}
     resources: tuple[Resource[Any], ...] = (*WORKLOADS.values(), *rules)
     read = partial(list_if_allowed, client, namespace=namespace)
-    for resource, listed in zip(resources, await mapped(read, resources, 8), strict=True):
-        for workload in listed.items:
-            if workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
-                yield resource, workload, rules.get(resource)
+    return tuple(
+        AnnotatedObject(resource, workload, rules.get(resource))
+        for resource, listed in zip(resources, await mapped(read, resources, 8), strict=True)
+        for workload in listed.items
+        if workload.metadata.annotation(RESERVE_ANNOTATION) is not None
+    )

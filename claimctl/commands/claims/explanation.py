@@ -13,7 +13,7 @@ from math import inf
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims import controller_health as acting
-from claimctl.commands.claims.asking import Asker, asking
+from claimctl.commands.claims.asking import Asker, annotated_in, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
@@ -180,17 +180,19 @@ async def explain(
     Args:
         elected: what the controller's Lease shows; it is read where it matters if it is None.
     """
-    claim = await client.get(CLAIMS_WITH_REQUESTS, name, namespace)
+    kinds = kinds or KindReader(client)
     async with side_by_side() as group:
+        found = group.create_task(client.get(CLAIMS_WITH_REQUESTS, name, namespace))
         listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
         reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
         replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
         around = group.create_task(_around(client, namespace))
+        annotating = group.create_task(annotated_in(client, kinds, namespace))
+    claim = found.result()
     everyone, listed, sets = listing.result(), reserving.result(), replicas.result()
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
-    kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
     ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
     watched_since = await _watched_since(client, now, elected, ghosts, reservations)
@@ -238,7 +240,7 @@ async def explain(
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     async with side_by_side() as group:
         owners = group.create_task(OwnerReader(client).read_owners(scanned))
-        annotated = await asking(client, kinds, claim, pods)
+        annotated = await asking(kinds, claim, pods, annotating.result())
     orphan = judge(owners.result())
     view = judged(ClaimView(claim, pods, reservations), places, now)
     if reservations:

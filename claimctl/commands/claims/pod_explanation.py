@@ -30,6 +30,7 @@ from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.live_objects import list_if_allowed, list_if_served
+from claimctl.parallel import side_by_side
 from claimctl.reservation import sticky
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
@@ -242,10 +243,13 @@ async def explain_workload(
         UsageError: nothing is known of the kind.
     """
     kinds = KindReader(client)
-    everyone = (await client.list(wire.PODS, namespace, partial=True)).items
-    subject = await _subject(client, kinds, namespace, kind, name, everyone)
+    async with side_by_side() as group:
+        reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
+        # asked for with each claim; the answers are remembered
+        group.create_task(kinds.served())
+        subject = await _subject(client, kinds, namespace, kind, name)
     ref, state, workload = subject.ref, subject.state, subject.workload
-    listed = await list_if_served(client, wire.CLAIMRESERVATIONS, namespace)
+    listed = reserving.result()
     own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
     pods = Consumers.of(subject.pods)
     starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
@@ -269,11 +273,9 @@ async def explain_workload(
     asked = workload.metadata.annotation(RESERVE_ANNOTATION)
     annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods, authority)
     problems = plan(annotated).problems
-    old: tuple[int, ...] = ()
-    if (ref.api_group, ref.kind) in wire.WORKLOADS:
-        without = (it.metadata.name for it in subject.pods if not_in_force(it) == WITHOUT_POLICY)
-        problems += tuple(sticky.problems(workload, ref, without))
-        old = outdated(workload, own, subject.pods)
+    without = (it.metadata.name for it in subject.pods if not_in_force(it) == WITHOUT_POLICY)
+    problems += tuple(sticky.problems(workload, ref, without))
+    old = outdated(workload, own, subject.pods)
     if not own and asked is not None:
         # why the controller last could not make what the annotation asks for
         events = await _warnings(client, workload.metadata)
@@ -316,16 +318,20 @@ class _Subject:
 
 
 async def _subject(
-    client: Client, kinds: KindReader, namespace: str, kind: str, name: str, pods: tuple[Pod, ...]
+    client: Client, kinds: KindReader, namespace: str, kind: str, name: str
 ) -> _Subject:
     resource, rule = await kinds.required(kind, also=("claim", "claimreservation", "pod"))
     ref = WorkloadRef(api_group=resource.group, kind=resource.kind, name=name)
-    workload: Workload = await client.get(resource, name, namespace)
+    async with side_by_side() as group:
+        listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
+        replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
+        workload: Workload = await client.get(resource, name, namespace)
+    pods = listing.result().items
     if isinstance(workload, CustomWorkload) and rule is not None:
         workload = judged(workload, rule)
         own = await kinds.under(workload.metadata.uid, pods)
         return _Subject(ref, resource.api_version, workload, observe(workload, ""), own, own)
-    sets = (await list_if_allowed(client, wire.REPLICASETS, namespace)).items
+    sets = replicas.result().items
     kinds.know(replica_set.metadata for replica_set in sets)
     state = observe(workload, "", sets)
     makers = ((pod, pod.metadata.controller()) for pod in pods)
