@@ -19,7 +19,7 @@ from claimctl.controller.caches.informers import (
     claims_of_group,
     claims_of_pod,
     claims_of_replica_set,
-    ordinals_by_rule,
+    ordinals_of,
     reserved_key,
     without_policy,
     workload_key,
@@ -35,7 +35,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
-from claimctl.reservation.facts.ordinals import sticky_of
+from claimctl.reservation.facts.ordinals import pods_show_template, sticky_of
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -265,7 +265,7 @@ class Triggers:
             self._note_owners(change.new)
             for workload in without_policy(change.new):
                 self._queues.workloads(workload)
-            for key, ordinal in ordinals_by_rule(change.new):
+            for key, ordinal in ordinals_of(change.new):
                 self._enqueue(self._other_claims_of(key, ordinal))
         if change.new is None:
             # no pod uses these claims any more, so that a release may begin
@@ -273,8 +273,11 @@ class Triggers:
             self._enqueue(unused, urgent=True)
 
     def _other_claims_of(self, key: WorkloadKey, ordinal: Ordinal | None) -> Iterator[ClaimKey]:
-        """The claims of an ordinal; its new pod may name others."""
-        for reservation in self._caches.reservations_for(key) if ordinal is not None else ():
+        """The claims of an ordinal, where its new pod says which of them is asked for."""
+        workload = self._caches.workload(key)
+        if ordinal is None or workload is None or not pods_show_template(workload, ordinal):
+            return
+        for reservation in self._caches.reservations_for(key):
             if (sticky := sticky_of(reservation.spec)) is not None and sticky.whose == ordinal:
                 yield reserved_key(reservation)
 

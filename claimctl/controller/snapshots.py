@@ -246,7 +246,7 @@ class Snapshots:
         return with_present_settings(reservation, workload, self._of_ordinal(reservation))
 
     def _of_ordinal(self, reservation: ClaimReservation) -> tuple[Pod, ...]:
-        """The pods of the ordinal of a sticky claim, for a workload that only a rule describes."""
+        """The pods of the ordinal of a sticky claim."""
         sticky = sticky_of(reservation.spec)
         if sticky is None:
             return ()

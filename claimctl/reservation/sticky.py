@@ -140,7 +140,7 @@ def with_present_settings(
     collection goes on with the claims: its pods may run on them already.
 
     Args:
-        pods: those of the ordinal, for a workload whose pod template is not read.
+        pods: those of the ordinal.
     """
     is_made = (reservation.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
     if not is_made or sticky_of(reservation.spec) is None:

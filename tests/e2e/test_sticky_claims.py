@@ -19,7 +19,7 @@ from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import DEVICE_CLASS, HOLD_136, NAMESPACE, Stage
 from tests.e2e.pools import BROKEN, Pool
-from tests.e2e.sticky import asking, install_policy, make_templates, pods
+from tests.e2e.sticky import asking, entries, install_policy, make_templates, pods
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -196,6 +196,25 @@ async def test_ordinals_below_the_partition_of_a_rolling_update_keep_their_claim
     # no pod has the earlier template, and no later one will
     await scale(stage, 0)
     await until_there_are(stage, RESOURCECLAIMS, *sts(1, 2, template="other"))
+
+
+async def test_an_ordinal_whose_update_is_stopped_halfway_has_one_claim(stage: Stage) -> None:
+    """The controller is down while the ordinal gets a pod of the new template, and only then does
+    the partition protect it."""
+    await stage.started()
+    await trained(stage, retention_policy="Persistent")
+    await stage.kill()
+    await ask_for(stage, "other")
+
+    async def is_new() -> bool:
+        there = {pod.metadata.name: pod for pod in await pods(stage, 3)}
+        return entries(there["train-2"]) == {"gpu": "claim train-2.sts.gpu.other"}
+
+    await stage.until(is_new, "train-2 has the new template")
+    await set_partition(stage, 3)
+    await stage.started("two")
+    await until_there_are(stage, RESOURCECLAIMS, *sts(0, 1), *sts(2, template="other"))
+    await stage.until_running(3)
 
 
 async def set_partition(stage: Stage, partition: int) -> None:

@@ -156,7 +156,7 @@ class Caches:
                 BY_CLAIM: claims_of_pod,
                 STICKY: _sticky_claims,
                 NOT_STICKY: without_policy,
-                BY_ORDINAL: ordinals_by_rule,
+                BY_ORDINAL: ordinals_of,
             },
         )
         self.reservations: Informer[ClaimReservation] = informer(
@@ -225,8 +225,7 @@ class Caches:
         return self.pods.by_index(STICKY, key)
 
     def pods_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> tuple[Pod, ...]:
-        """The pods with sticky claims of an ordinal of a workload that only a rule describes; of
-        all its ordinals if None."""
+        """The pods with sticky claims of a workload's ordinal; of all its ordinals if None."""
         return self.pods.by_index(BY_ORDINAL, (key, ordinal))
 
     def pods_without_policy(self, key: WorkloadKey) -> tuple[Pod, ...]:
@@ -344,17 +343,15 @@ def _sticky_claims(pod: Pod) -> Iterable[ClaimKey]:
     return [ClaimKey(pod.metadata.namespace, entry.claim) for entry in sticky_entries(pod)]
 
 
-def ordinals_by_rule(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
-    """The ordinal whose sticky claims the pod names, of a workload that only a rule describes; and
-    the same without the ordinal."""
+def ordinals_of(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
+    """The workload and the ordinal whose sticky claims the pod names; also without the ordinal."""
     if not pod.metadata.annotations:
         return set()
     namespace, keys = pod.metadata.namespace, set[tuple[WorkloadKey, Ordinal | None]]()
     for entry in sticky_entries(pod):
         ref = entry.workload
-        if (ref.api_group, ref.kind) not in WORKLOADS:
-            key = WorkloadKey(ref.api_group, ref.kind, namespace, ref.name)
-            keys |= {(key, entry.ordinal), (key, None)}
+        key = WorkloadKey(ref.api_group, ref.kind, namespace, ref.name)
+        keys |= {(key, entry.ordinal), (key, None)}
     return keys
 
 

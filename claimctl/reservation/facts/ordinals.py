@@ -151,7 +151,7 @@ def for_ordinal(
 
     Args:
         workload: None if it is gone, or cannot be read.
-        pods: those of the ordinal, for a workload whose pod template is not read.
+        pods: those of the ordinal.
     """
     sticky = sticky_of(spec)
     if sticky is None:
@@ -183,7 +183,7 @@ def is_superfluous(
     other claims, or the ordinal is never wanted again, or is scaled away with its claim.
 
     Args:
-        pods: those of the ordinal, for a workload whose pod template is not read.
+        pods: those of the ordinal.
     """
     sticky = sticky_of(spec)
     if sticky is None:
@@ -211,21 +211,23 @@ def _wish(workload: Workload, sticky: StickyClaim) -> OrdinalWish:
 
 
 def _asks(workload: Workload, spec: ClaimReservationSpec, pods: Iterable[Pod]) -> bool:
-    """Whether the pod template of the ordinal's next pod asks for the claim, or may do so: below
-    the partition of a rolling update, that pod has an earlier template.
-
-    Where the pod template is not read, the present pod of the ordinal says it.
-    """
+    """Whether the pod template of the ordinal's next pod asks for the claim, or may do so. The
+    present pod of the ordinal says it where it is not known which template that pod has."""
     sticky = sticky_of(spec)
     if sticky is None:
         return False
     claim = spec.resource_claim_name
-    if isinstance(workload, CustomWorkload):
+    if pods_show_template(workload, sticky.whose):
         alive = [pod for pod in pods if not pod.metadata.deleting and not is_done(pod)]
         return not alive or any(claim in claim_names(pod) for pod in alive)
-    if may_have_earlier_template(workload, sticky.ordinal):
-        return True
     return claim in asked_names(template_of(workload), spec.workload_ref, sticky.whose)
+
+
+def pods_show_template(workload: Workload, ordinal: Ordinal) -> bool:
+    """Whether only the present pod of the ordinal shows which pod template the next one has: that
+    of the workload is not read, or the ordinal is below the partition of a rolling update."""
+    by_rule = isinstance(workload, CustomWorkload)
+    return by_rule or may_have_earlier_template(workload, ordinal.number)
 
 
 def asked_names(template: PodTemplateSpec, ref: WorkloadRef, ordinal: Ordinal) -> frozenset[str]:
