@@ -20,7 +20,13 @@ from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.devices import PoolKey, drivers_on, pools_of
-from claimctl.reservation.facts.ordinals import owner_ref, sticky_entries, waits_for_policy
+from claimctl.reservation.facts.ordinals import (
+    owner_ref,
+    part_of,
+    sticky_entries,
+    sticky_of,
+    waits_for_policy,
+)
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -76,6 +82,7 @@ BY_NODE = "node"
 STICKY = "sticky claims"
 NOT_STICKY = "sticky claims that no policy has given"
 BY_ORDINAL = "ordinal"
+BY_PART = "part of the workload"
 ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
 DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
@@ -164,6 +171,8 @@ class Caches:
             indexes={
                 BY_CLAIM: lambda reservation: (reserved_key(reservation),),
                 BY_WORKLOAD: lambda reservation: (workload_key(reservation),),
+                BY_ORDINAL: _ordinal_by_rule,
+                BY_PART: _part,
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
@@ -242,6 +251,17 @@ class Caches:
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, key)
+
+    def claims_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> list[ClaimKey]:
+        """The sticky claims of an ordinal of a workload that only a rule describes."""
+        made = self.reservations.by_index(BY_ORDINAL, (key, ordinal))
+        return [reserved_key(reservation) for reservation in made]
+
+    def claims_of_part(self, key: WorkloadKey) -> list[ClaimKey]:
+        """The sticky claims of the pods that an object makes as a part of their workload."""
+        return [
+            reserved_key(reservation) for reservation in self.reservations.by_index(BY_PART, key)
+        ]
 
     def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
         """The workloads whose pod templates name the group, in a stable order."""
@@ -325,6 +345,23 @@ def reserved_key(reservation: ClaimReservation) -> ClaimKey:
 def workload_key(reservation: ClaimReservation) -> WorkloadKey:
     ref = reservation.spec.workload_ref
     return WorkloadKey(ref.api_group, ref.kind, reservation.metadata.namespace, ref.name)
+
+
+def _ordinal_by_rule(
+    reservation: ClaimReservation,
+) -> Iterable[tuple[WorkloadKey, Ordinal | None]]:
+    """The ordinal of a sticky claim of a workload that only a rule describes."""
+    key, sticky = workload_key(reservation), sticky_of(reservation.spec)
+    by_rule = sticky is not None and (key.api_group, key.kind) not in WORKLOADS
+    return ((key, sticky.whose),) if by_rule and sticky is not None else ()
+
+
+def _part(reservation: ClaimReservation) -> Iterable[WorkloadKey]:
+    """What makes the pods of a sticky claim as a part of their workload."""
+    part, namespace = part_of(reservation.spec), reservation.metadata.namespace
+    if part is None:
+        return ()
+    return (WorkloadKey(part.api_group, part.kind, namespace, part.name),)
 
 
 def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
