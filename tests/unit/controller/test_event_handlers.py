@@ -534,7 +534,7 @@ LEADER_CLAIM, WORKER_CLAIM = "serve-1-0.lws.gpu.big", "serve-1-2.lws.gpu.big"
 
 
 def _stateful_set(name: str, replicas: int = 2) -> Callable[[CountingServer], object]:
-    pods = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c"}]}}
+    pods: Any = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c"}]}}
     pods["spec"]["containers"][0]["image"] = "image"
     spec = {"serviceName": name, "selector": {"matchLabels": {"app": name}}, "template": pods}
     meta = {"name": name, "namespace": NAMESPACE}
