@@ -35,6 +35,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
+from claimctl.reservation.facts.ordinals import part_of
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -422,13 +423,13 @@ class Triggers:
             return []
         if wants_the_same(old, new):
             return []
-        own = [
+        reservations = self._caches.reservations_for(key) + self._caches.reservations_in_part(key)
+        return [
             reserved_key(reservation)
-            for reservation in self._caches.reservations_for(key)
-            if (sticky := reservation.spec.sticky) is not None
-            and _wishes(old, sticky.ordinal) != _wishes(new, sticky.ordinal)
+            for reservation in reservations
+            if (ordinal := _ordinal_in(reservation)) is not None
+            and _wishes(old, ordinal) != _wishes(new, ordinal)
         ]
-        return own + self._caches.claims_of_part(key)
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
         """Add a workload that is or was annotated, that owns a reservation, or that is named by one
@@ -516,6 +517,14 @@ def _takes_claim_along(change: Change[ClaimReservation]) -> bool:
     if old is None or new is None or new.spec.sticky is None:
         return False
     return new.metadata.deleting and not old.metadata.deleting
+
+
+def _ordinal_in(reservation: ClaimReservation) -> int | None:
+    """The ordinal of a sticky claim in what makes its pods; None for another claim."""
+    part, sticky = part_of(reservation.spec), reservation.spec.sticky
+    if part is not None:
+        return part.ordinal
+    return sticky.ordinal if sticky is not None else None
 
 
 def _wishes(workload: Workload, ordinal: int) -> tuple[OrdinalWish, bool]:

@@ -100,26 +100,28 @@ async def test_each_pod_of_a_group_comes_back_to_its_device(stage: Stage) -> Non
     async with trained(stage) as before:
         assert sorted(before) == named(*PLACES)
         assert len(set.union(*before.values())) == 4
+        made = await uids(stage)
         # a group goes with its leader
         await stage.delete(PODS, "train-0")
         await stage.until_running(4)
         await stage.delete(PODS, "train-1-1")
         await stage.until_running(4)
         assert await devices(stage) == before
+        assert await uids(stage) == made
         # no claim was generated beside them
         await until_claims(stage, *named(*PLACES))
 
 
 async def test_a_group_that_is_scaled_away_keeps_its_devices_or_not(stage: Stage) -> None:
     await stage.started()
-    async with trained(stage) as before:
+    async with trained(stage):
+        made = await uids(stage)
         await scale(stage, 1)
         await until_pods(stage, 2)
         await stage.quiet(10)
-        assert await devices(stage) == before
         await scale(stage, 2)
         await stage.until_running(4)
-        assert await devices(stage) == before
+        assert await uids(stage) == made
         change = {"metadata": {"annotations": {"claimctl.io/when-scaled": "Delete"}}}
         await stage.patch(LEADERS, "train", change)
         await scale(stage, 1)

@@ -259,9 +259,11 @@ class Caches:
 
     def claims_of_part(self, key: WorkloadKey) -> list[ClaimKey]:
         """The sticky claims of the pods that an object makes as a part of their workload."""
-        return [
-            reserved_key(reservation) for reservation in self.reservations.by_index(BY_PART, key)
-        ]
+        return [reserved_key(reservation) for reservation in self.reservations_in_part(key)]
+
+    def reservations_in_part(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
+        """The reservations of these claims."""
+        return self.reservations.by_index(BY_PART, key)
 
     def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
         """The workloads whose pod templates name the group, in a stable order."""

@@ -585,7 +585,9 @@ async def test_the_claims_of_a_group_are_looked_at_when_what_makes_its_pods_chan
         assert leader in await on.after(_stateful_set("serve"))
         assert worker not in on.told
         assert await on.after(_scale("serve", 1)) >= {leader}
-        assert await on.after(_hold_back("serve", 1)) == {leader}
+        assert await on.after(_hold_back("serve", 2)) == {leader}
+        # its ordinal is below the partition, as before
+        assert await on.after(_hold_back("serve", 3)) == set()
         assert await on.after(_stateful_set("serve-1")) == {worker}
         # the StatefulSet of the workers belongs to it, and may be known before it is
         assert worker in await on.after(lambda made: made.create("pods", pod_body("serve-1")))
