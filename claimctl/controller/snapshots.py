@@ -62,7 +62,7 @@ from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, For
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import CustomWorkload, ReplicaSet, StatefulSet, Workload
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -267,7 +267,7 @@ class Snapshots:
             pods = caches.pods_of_ordinal(key, sticky.whose)
             return OrdinalFacts(pods=tuple(pod for pod in pods if belongs(pod)))
         maker = caches.workload(WorkloadKey(part.api_group, part.kind, key.namespace, part.name))
-        if isinstance(maker, StatefulSet) and belongs(maker):
+        if maker is not None and belongs(maker):
             return OrdinalFacts(part=maker)
         return NOTHING_KNOWN
 

@@ -160,7 +160,7 @@ class Ordinal(NamedTuple):
         return str(self.number) if self.member is None else f"{self.number}-{self.member}"
 
 
-class Part(NamedTuple):
+class WorkloadPart(NamedTuple):
     """The object, a part of a workload, that makes the pods of an ordinal.
 
     Attributes:
@@ -176,7 +176,7 @@ class Part(NamedTuple):
     ordinal: int
 
 
-def part_for(api_group: str, kind: str, name: str, ordinal: Ordinal) -> Part | None:
+def part_for(api_group: str, kind: str, name: str, ordinal: Ordinal) -> WorkloadPart | None:
     """The part of a workload that makes the pods of an ordinal; None if the workload makes them
     itself.
 
@@ -186,8 +186,8 @@ def part_for(api_group: str, kind: str, name: str, ordinal: Ordinal) -> Part | N
     if (api_group, kind) != LEADER_WORKER_SET or ordinal.member is None:
         return None
     if ordinal.member:
-        return Part(*STATEFUL_SET, f"{name}-{ordinal.number}", ordinal.member)
-    return Part(*STATEFUL_SET, name, ordinal.number)
+        return WorkloadPart(*STATEFUL_SET, f"{name}-{ordinal.number}", ordinal.member)
+    return WorkloadPart(*STATEFUL_SET, name, ordinal.number)
 
 
 class OrdinalWish(StrEnum):

@@ -33,9 +33,8 @@ from claimctl.wire.workloads import (
     CustomWorkload,
     Ordinal,
     OrdinalWish,
-    Part,
-    StatefulSet,
     Workload,
+    WorkloadPart,
     has_groups,
     may_have_earlier_template,
     ordinal_wish,
@@ -54,7 +53,7 @@ class OrdinalFacts:
 
     pods: tuple[Pod, ...] = ()
     """Those of the ordinal, if the workload makes its pods itself."""
-    part: StatefulSet | None = None
+    part: Workload | None = None
     """The part of the workload that makes them; None if it is not there, or not known."""
 
 
@@ -211,7 +210,7 @@ def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:
     return spec.sticky if ordinal_word(ref.api_group, ref.kind) else None
 
 
-def part_of(spec: ClaimReservationSpec) -> Part | None:
+def part_of(spec: ClaimReservationSpec) -> WorkloadPart | None:
     """The part of the reservation's workload that makes the pods of the ordinal; None if the
     workload makes them itself, or the claim is not sticky."""
     sticky, ref = sticky_of(spec), spec.workload_ref
