@@ -6,7 +6,7 @@ keys to queues only while this process leads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -35,7 +35,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.annotation import OF_WORKLOADS, is_orphan
 from claimctl.reservation.facts.devices import is_for_one_pod, judge
-from claimctl.reservation.facts.ordinals import pods_show_template, sticky_of
+from claimctl.reservation.facts.ordinals import part_of
 from claimctl.reservation.facts.pods import (
     evicts_a_pod,
     is_bound,
@@ -63,7 +63,8 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import (
-    Ordinal,
+    STATEFUL_SET,
+    CustomWorkload,
     OrdinalWish,
     ReplicaSet,
     Workload,
@@ -266,20 +267,20 @@ class Triggers:
             for workload in without_policy(change.new):
                 self._queues.workloads(workload)
             for key, ordinal in ordinals_of(change.new):
-                self._enqueue(self._other_claims_of(key, ordinal))
+                # the new pod may name another claim of the ordinal
+                self._enqueue(self._caches.claims_of_ordinal(key, ordinal))
+            # it may be the leader to whom the workers' StatefulSet of that name belongs
+            self._enqueue(self._claims_of_part(STATEFUL_SET, change))
         if change.new is None:
             # no pod uses these claims any more, so that a release may begin
             unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
             self._enqueue(unused, urgent=True)
 
-    def _other_claims_of(self, key: WorkloadKey, ordinal: Ordinal | None) -> Iterator[ClaimKey]:
-        """The claims of an ordinal, where its new pod says which of them is asked for."""
-        workload = self._caches.workload(key)
-        if ordinal is None or workload is None or not pods_show_template(workload, ordinal):
-            return
-        for reservation in self._caches.reservations_for(key):
-            if (sticky := sticky_of(reservation.spec)) is not None and sticky.whose == ordinal:
-                yield reserved_key(reservation)
+    def _claims_of_part(self, kind: tuple[str, str], change: Change[Any]) -> list[ClaimKey]:
+        """The sticky claims of the pods that an object of the kind makes as a part of a
+        workload."""
+        key = WorkloadKey(*kind, change.namespace, change.name)
+        return self._caches.claims_of_part(key)
 
     def _follow_groups(self, informer: Informer[PodGroup]) -> None:
         informer.subscribe(self._group)
@@ -308,9 +309,15 @@ class Triggers:
 
     def owner_known(self, pods: Iterable[PodKey]) -> None:
         """Go on with the chains of pods, one of whose owners has become known."""
+        makers = set[WorkloadKey]()
         for pod in filter(None, (self._caches.pods.get(*key) for key in pods)):
             self._note_owners(pod)
             self._enqueue(claims_of_pod(pod))
+            if (owner := pod.metadata.controller()) is not None:
+                namespace = pod.metadata.namespace
+                makers.add(WorkloadKey(group_of_owner(owner), owner.kind, namespace, owner.name))
+        for maker in makers:
+            self._enqueue(self._caches.claims_of_part(maker))
 
     def _note_owners(self, pod: Pod) -> None:
         """Note the claims that the workloads above the pod use, and look at those workloads."""
@@ -400,6 +407,7 @@ class Triggers:
             self._enqueue_group_of(key.namespace, workload)
         ended = change.new is None or observe(change.new, "").ended
         keys = [reserved_key(reservation) for reservation in self._caches.reservations_for(key)]
+        keys += self._claims_of_part(kind, change)
         if change.old is None:
             # their pods may have come first
             waiting = self._caches.pods_of_ordinal(key, None)
@@ -410,15 +418,17 @@ class Triggers:
         """The sticky claims of ordinals that the workload wants no more, or wants again, or whose
         pods get another pod template now."""
         old, new = change.old, change.new
-        if old is None or new is None:
+        if old is None or new is None or isinstance(new, CustomWorkload):
+            # what a rule says of the ordinals belongs to the essence
             return []
         if wants_the_same(old, new):
             return []
+        reservations = self._caches.reservations_for(key) + self._caches.reservations_in_part(key)
         return [
             reserved_key(reservation)
-            for reservation in self._caches.reservations_for(key)
-            if (sticky := reservation.spec.sticky) is not None
-            and _wishes(old, sticky.ordinal) != _wishes(new, sticky.ordinal)
+            for reservation in reservations
+            if (ordinal := _ordinal_in(reservation)) is not None
+            and _wishes(old, ordinal) != _wishes(new, ordinal)
         ]
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
@@ -507,6 +517,14 @@ def _takes_claim_along(change: Change[ClaimReservation]) -> bool:
     if old is None or new is None or new.spec.sticky is None:
         return False
     return new.metadata.deleting and not old.metadata.deleting
+
+
+def _ordinal_in(reservation: ClaimReservation) -> int | None:
+    """The ordinal of a sticky claim in what makes its pods; None for another claim."""
+    part, sticky = part_of(reservation.spec), reservation.spec.sticky
+    if part is not None:
+        return part.ordinal
+    return sticky.ordinal if sticky is not None else None
 
 
 def _wishes(workload: Workload, ordinal: int) -> tuple[OrdinalWish, bool]:

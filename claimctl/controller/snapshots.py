@@ -24,7 +24,13 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
-from claimctl.reservation.facts.ordinals import for_ordinal, sticky_of
+from claimctl.reservation.facts.ordinals import (
+    NOTHING_KNOWN,
+    OrdinalFacts,
+    for_ordinal,
+    part_of,
+    sticky_of,
+)
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
@@ -49,7 +55,7 @@ from claimctl.reservation.facts.workloads import (
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.reservation.sticky import asked_for, entry_of, with_present_settings
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.meta import HasMetadata, reaches
+from claimctl.wire.meta import HasMetadata, ObjectHeader, reaches
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, ForceDeletedPod
@@ -245,12 +251,24 @@ class Snapshots:
             return None
         return with_present_settings(reservation, workload, self._of_ordinal(reservation))
 
-    def _of_ordinal(self, reservation: ClaimReservation) -> tuple[Pod, ...]:
-        """The pods of the ordinal of a sticky claim."""
-        sticky = sticky_of(reservation.spec)
-        if sticky is None:
-            return ()
-        return self._know.caches.pods_of_ordinal(workload_key(reservation), sticky.whose)
+    def _of_ordinal(self, reservation: ClaimReservation) -> OrdinalFacts:
+        """What says which claim the ordinal of a sticky claim has, besides the workload itself.
+        Only what belongs to the workload counts: users can write any name."""
+        caches, key = self._know.caches, workload_key(reservation)
+        sticky, workload = sticky_of(reservation.spec), caches.workload(key)
+        if sticky is None or workload is None:
+            return NOTHING_KNOWN
+        uid = workload.metadata.uid
+
+        def belongs(item: ObjectHeader) -> bool:
+            return uid in {owner.uid for owner in self._know.chains.above(item)}
+
+        pods = caches.pods_of_ordinal(key, sticky.whose)
+        facts = OrdinalFacts(pods=tuple(pod for pod in pods if belongs(pod)))
+        if (part := part_of(reservation.spec)) is None:
+            return facts
+        maker = caches.workload(WorkloadKey(part.api_group, part.kind, key.namespace, part.name))
+        return replace(facts, part=maker if maker is not None and belongs(maker) else None)
 
     def _to_create(self, key: ClaimKey) -> ClaimReservation | None:
         """The reservation of a sticky claim that a pod names, and that has none yet."""

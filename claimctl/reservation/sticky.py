@@ -18,6 +18,8 @@ from claimctl.reservation.annotation import (
     settings_of,
 )
 from claimctl.reservation.facts.ordinals import (
+    NOTHING_KNOWN,
+    OrdinalFacts,
     StickyEntry,
     asked_entries,
     is_superfluous,
@@ -130,7 +132,7 @@ def name_taken(known: ClaimReservation, claim: str) -> Problem:
 
 
 def with_present_settings(
-    reservation: ClaimReservation, workload: Workload, pods: Iterable[Pod] = ()
+    reservation: ClaimReservation, workload: Workload, facts: OrdinalFacts = NOTHING_KNOWN
 ) -> ClaimReservation:
     """The reservation of a sticky claim as the workload's annotations ask for it now. One that a
     user has created stays as it is.
@@ -138,15 +140,12 @@ def with_present_settings(
     A claim that is needed no more goes with its workload in any case: once that is gone, nothing
     else tells that no pod will name the claim. A new workload of the name that comes before garbage
     collection goes on with the claims: its pods may run on them already.
-
-    Args:
-        pods: those of the ordinal.
     """
     is_made = (reservation.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
     if not is_made or sticky_of(reservation.spec) is None:
         return reservation
     spec = _with_settings(reservation.spec, workload.metadata)
-    if spec.sticky is not None and is_superfluous(workload, spec, pods):
+    if spec.sticky is not None and is_superfluous(workload, spec, facts):
         spec = replace(spec, sticky=replace(spec.sticky, when_deleted=DELETE))
     before, after = reservation.spec.sticky, spec.sticky
     owners, uid = reservation.metadata.owner_references, workload.metadata.uid

@@ -91,7 +91,7 @@ class WorkloadKindSpec(Wire, frozen=True, kw_only=True):
     """Whether the kind's controller makes a new pod for each of its pods that is deleted, and
     leaves the others alone: then 'claimctl reschedule' may move them."""
     ordinals: Ordinals | None = None
-    """For a kind whose pods have ordinals."""
+    """For a kind whose pods have ordinals; without effect for the kinds of apps and batch."""
 
 
 class WorkloadKindStatus(Wire, frozen=True, kw_only=True):

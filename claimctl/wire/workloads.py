@@ -160,6 +160,36 @@ class Ordinal(NamedTuple):
         return str(self.number) if self.member is None else f"{self.number}-{self.member}"
 
 
+class WorkloadPart(NamedTuple):
+    """The object, a part of a workload, that makes the pods of an ordinal.
+
+    Attributes:
+        api_group: of its kind.
+        kind: of the object.
+        name: of the object.
+        ordinal: that of the pods in it.
+    """
+
+    api_group: str
+    kind: str
+    name: str
+    ordinal: int
+
+
+def part_for(api_group: str, kind: str, name: str, ordinal: Ordinal) -> WorkloadPart | None:
+    """The part of a workload that makes the pods of an ordinal; None if the workload makes them
+    itself.
+
+    One StatefulSet with the name of the LeaderWorkerSet makes all leaders, and one with the name of
+    a leader makes the workers of its group.
+    """
+    if (api_group, kind) != LEADER_WORKER_SET or ordinal.member is None:
+        return None
+    if ordinal.member:
+        return WorkloadPart(*STATEFUL_SET, f"{name}-{ordinal.number}", ordinal.member)
+    return WorkloadPart(*STATEFUL_SET, name, ordinal.number)
+
+
 class OrdinalWish(StrEnum):
     """Whether a workload wants a pod of an ordinal."""
 

@@ -42,6 +42,12 @@ async def devices(stage: Stage) -> Devices:
     }
 
 
+async def uids(stage: Stage) -> dict[str, str]:
+    """By claim: its UID."""
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    return {claim.metadata.name: claim.metadata.uid for claim in claims}
+
+
 async def until_claims(stage: Stage, *names: str) -> None:
     async def holds() -> bool:
         claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
@@ -73,12 +79,12 @@ async def make_set(stage: Stage, groups: int, size: int, when_scaled: str = "Ret
 
 
 @asynccontextmanager
-async def trained(stage: Stage) -> AsyncIterator[Devices]:
+async def trained(stage: Stage, operator: LeaderWorkerSets | None = None) -> AsyncIterator[Devices]:
     """A LeaderWorkerSet of two groups whose pods run; gives the devices of its claims."""
     await define(stage, LEADERS)
     await install_policy(stage)
     await make_templates(stage, "big", "other")
-    async with LeaderWorkerSets(stage).running():
+    async with (operator or LeaderWorkerSets(stage)).running():
         await make_set(stage, 2, 2)
         await stage.until_running(4)
         await until_held(stage, *named(*PLACES))
@@ -94,26 +100,28 @@ async def test_each_pod_of_a_group_comes_back_to_its_device(stage: Stage) -> Non
     async with trained(stage) as before:
         assert sorted(before) == named(*PLACES)
         assert len(set.union(*before.values())) == 4
+        made = await uids(stage)
         # a group goes with its leader
         await stage.delete(PODS, "train-0")
         await stage.until_running(4)
         await stage.delete(PODS, "train-1-1")
         await stage.until_running(4)
         assert await devices(stage) == before
+        assert await uids(stage) == made
         # no claim was generated beside them
         await until_claims(stage, *named(*PLACES))
 
 
 async def test_a_group_that_is_scaled_away_keeps_its_devices_or_not(stage: Stage) -> None:
     await stage.started()
-    async with trained(stage) as before:
+    async with trained(stage):
+        made = await uids(stage)
         await scale(stage, 1)
         await until_pods(stage, 2)
         await stage.quiet(10)
-        assert await devices(stage) == before
         await scale(stage, 2)
         await stage.until_running(4)
-        assert await devices(stage) == before
+        assert await uids(stage) == made
         change = {"metadata": {"annotations": {"claimctl.io/when-scaled": "Delete"}}}
         await stage.patch(LEADERS, "train", change)
         await scale(stage, 1)
@@ -134,6 +142,47 @@ async def test_another_template_is_another_claim_for_the_next_pod(stage: Stage) 
         await stage.patch(LEADERS, "train", change)
         await until_claims(stage, *named(*PLACES, template="other"))
         await stage.until_running(4)
+
+
+async def test_claims_go_that_no_pod_asks_for_any_more(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage):
+        change = {"metadata": {"annotations": {"claimctl.io/sticky": "nic"}}}
+        template = {"leaderWorkerTemplate": {"workerTemplate": change}}
+        await stage.patch(LEADERS, "train", {"spec": template})
+
+        async def are_gone() -> bool:
+            return not await stage.reservations()
+
+        await stage.until(are_gone, "no sticky claim is left", 120)
+        assert not [name for name in await devices(stage) if ".lws." in name]
+        await stage.until_running(4)
+
+
+async def test_pods_of_another_workload_take_no_claim_from_an_ordinal(stage: Stage) -> None:
+    """They have the names of the ordinal's pods, and ask for the claim of another template."""
+    await stage.started()
+    operator = LeaderWorkerSets(stage)
+    async with trained(stage, operator):
+        before = await uids(stage)
+        # the ordinal has no pod for a while
+        operator.may_make.clear()
+        await stage.delete(STATEFULSETS, "train-1")
+        await until_pods(stage, 3)
+        body = asking(manifests.stateful_set("train-1", 1), "*", ("gpu", "other"))
+        body["spec"]["ordinals"] = {"start": 1}
+        body["spec"]["template"]["metadata"]["labels"] |= {
+            "leaderworkerset.sigs.k8s.io/name": "train",
+            "leaderworkerset.sigs.k8s.io/group-index": "1",
+        }
+        await stage.create(STATEFULSETS, body)
+        await stage.until_running(4)
+        await stage.quiet(30)
+        await stage.delete(STATEFULSETS, "train-1")
+        operator.may_make.set()
+        await until_claims(stage, *named(*PLACES))
+        await stage.until_running(4)
+        assert await uids(stage) == before
 
 
 async def test_the_claims_go_with_the_workload(stage: Stage) -> None:

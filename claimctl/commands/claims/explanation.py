@@ -182,13 +182,13 @@ async def explain(
     """
     kinds = kinds or KindReader(client)
     async with side_by_side() as group:
-        found = group.create_task(client.get(CLAIMS_WITH_REQUESTS, name, namespace))
+        reading = group.create_task(client.get(CLAIMS_WITH_REQUESTS, name, namespace))
         listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
         reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
         replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
         around = group.create_task(_around(client, namespace))
         annotating = group.create_task(annotated_in(client, kinds, namespace))
-    claim = found.result()
+    claim = reading.result()
     everyone, listed, sets = listing.result(), reserving.result(), replicas.result()
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)

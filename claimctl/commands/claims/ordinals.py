@@ -33,6 +33,7 @@ WITHOUT_LABEL = (
     "WorkloadKind with spec.ordinals described its "
 )
 WITHOUT_ORDINAL = "the pod asks for sticky claims, and its workload has no ordinals: it is a "
+TO_SEE = "`claimctl install --component workloads`"
 TO_MAKE = "claimctl makes the claim as soon as it can. See what keeps it from that: claimctl doctor"
 TO_PUT_IN_FORCE = (
     "Put the policy in force (claimctl install --component sticky-claims); the next pod of the "
@@ -101,15 +102,21 @@ def unmade(pod: Pod, claim: str, reservations: Iterable[ClaimReservation], contr
         reservations: those of the claim.
         controller: what the controller's Lease shows.
     """
+    known = tuple(reservations)
     for entry in sticky_entries(pod):
         if entry.claim != claim:
             continue
         text = f"claimctl has not made claim {claim} of ordinal {entry.ordinal}"
-        for made in reservations:
+        for made in known:
             ready = find_condition(made.status.conditions, ConditionType.READY)
             if ready is not None and ready.status == "False":
                 return f"{text} from template {entry.template} ({ready.reason}): {ready.message}"
-        return f"{text} from template {entry.template} yet; {controller}"
+        text = f"{text} from template {entry.template} yet"
+        if entry.owner is None and not known:
+            # the pod does not name the UID of its workload
+            ref = entry.workload
+            text += f": it has to see {ref.kind} {ref.name}, which {TO_SEE} lets it read"
+        return f"{text}; {controller}"
     return ""
 
 

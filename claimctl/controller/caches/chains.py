@@ -86,13 +86,14 @@ class Chains:
         """Whether the cache has a pod of that name."""
         return self._caches.pods.get(*pod) is not None
 
-    def above(self, pod: Pod) -> tuple[OwnerReference, ...]:
-        """The controllers of a pod as far as they are known, the nearest first."""
+    def above(self, item: ObjectHeader) -> tuple[OwnerReference, ...]:
+        """The controllers of a pod, or of another object, as far as they are known, the nearest
+        first."""
         owners: list[OwnerReference] = []
-        owner = pod.metadata.controller()
+        owner = item.metadata.controller()
         while owner is not None and len(owners) < LONGEST:
             owners.append(owner)
-            owner = self.owner_of(owner, pod.metadata.namespace)
+            owner = self.owner_of(owner, item.metadata.namespace)
         return tuple(owners)
 
     def unknown(self, pod: Pod) -> OwnerReference | None:

@@ -20,7 +20,13 @@ from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.devices import PoolKey, drivers_on, pools_of
-from claimctl.reservation.facts.ordinals import owner_ref, sticky_entries, waits_for_policy
+from claimctl.reservation.facts.ordinals import (
+    owner_ref,
+    part_of,
+    sticky_entries,
+    sticky_of,
+    waits_for_policy,
+)
 from claimctl.reservation.facts.pods import claim_names, names_in
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -76,6 +82,7 @@ BY_NODE = "node"
 STICKY = "sticky claims"
 NOT_STICKY = "sticky claims that no policy has given"
 BY_ORDINAL = "ordinal"
+BY_PART = "part of the workload"
 ANNOTATED_BELOW = "annotated below another object"
 BINDING_CONDITIONS = "binding conditions"
 DECIDING = (RESERVE_ANNOTATION, POD_GROUP_ANNOTATION)
@@ -164,6 +171,8 @@ class Caches:
             indexes={
                 BY_CLAIM: lambda reservation: (reserved_key(reservation),),
                 BY_WORKLOAD: lambda reservation: (workload_key(reservation),),
+                BY_ORDINAL: _ordinal,
+                BY_PART: _part,
             },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
@@ -241,6 +250,19 @@ class Caches:
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, key)
+
+    def claims_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> list[ClaimKey]:
+        """The sticky claims of a workload's ordinal."""
+        made = self.reservations.by_index(BY_ORDINAL, (key, ordinal))
+        return [reserved_key(reservation) for reservation in made]
+
+    def claims_of_part(self, key: WorkloadKey) -> list[ClaimKey]:
+        """The sticky claims of the pods that an object makes as a part of their workload."""
+        return [reserved_key(reservation) for reservation in self.reservations_in_part(key)]
+
+    def reservations_in_part(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
+        """The reservations of these claims."""
+        return self.reservations.by_index(BY_PART, key)
 
     def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
         """The workloads whose pod templates name the group, in a stable order."""
@@ -324,6 +346,20 @@ def reserved_key(reservation: ClaimReservation) -> ClaimKey:
 def workload_key(reservation: ClaimReservation) -> WorkloadKey:
     ref = reservation.spec.workload_ref
     return WorkloadKey(ref.api_group, ref.kind, reservation.metadata.namespace, ref.name)
+
+
+def _ordinal(reservation: ClaimReservation) -> Iterable[tuple[WorkloadKey, Ordinal | None]]:
+    """The workload and the ordinal of a sticky claim."""
+    sticky = sticky_of(reservation.spec)
+    return ((workload_key(reservation), sticky.whose),) if sticky is not None else ()
+
+
+def _part(reservation: ClaimReservation) -> Iterable[WorkloadKey]:
+    """What makes the pods of a sticky claim as a part of their workload."""
+    part, namespace = part_of(reservation.spec), reservation.metadata.namespace
+    if part is None:
+        return ()
+    return (WorkloadKey(part.api_group, part.kind, namespace, part.name),)
 
 
 def _seniority(reservation: ClaimReservation) -> tuple[str, str]:

@@ -11,7 +11,7 @@ which counts the groups, and the workers of a group to one with the name of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claimctl.reservation.facts.pods import claim_names, is_done
@@ -34,14 +34,29 @@ from claimctl.wire.workloads import (
     Ordinal,
     OrdinalWish,
     Workload,
+    WorkloadPart,
     has_groups,
     may_have_earlier_template,
     ordinal_wish,
     ordinal_word,
+    part_for,
     template_of,
 )
 
 _MOST_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalFacts:
+    """What says which claim the next pod of an ordinal has, besides the workload."""
+
+    pods: tuple[Pod, ...] = ()
+    """The workload's pods of the ordinal."""
+    part: Workload | None = None
+    """The part of the workload that makes them; None if it is not there, or not known."""
+
+
+NOTHING_KNOWN = OrdinalFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +160,12 @@ def for_ordinal(
     state: WorkloadState,
     workload: Workload | None,
     spec: ClaimReservationSpec,
-    pods: Iterable[Pod] = (),
+    facts: OrdinalFacts = NOTHING_KNOWN,
 ) -> WorkloadState:
     """The state of a workload as far as it concerns one ordinal's claim.
 
     Args:
         workload: None if it is gone, or cannot be read.
-        pods: those of the ordinal.
     """
     sticky = sticky_of(spec)
     if sticky is None:
@@ -161,8 +175,7 @@ def for_ordinal(
         if gone and sticky.when_deleted == RETAIN:
             return replace(state, phase=WorkloadPhase.IDLE)
         return replace(state, claim_over=gone)
-    pods = tuple(pods)
-    asked, still = _asks(workload, spec, pods), _wish(workload, sticky)
+    asked, still = _asks(workload, spec, facts), _wish(workload, spec, facts)
     idle = state.phase is WorkloadPhase.ACTIVE and still is not OrdinalWish.YES
     # a rule need not say how many pods its workload wants
     wants = state.wants or (state.by_pods and state.phase is WorkloadPhase.ACTIVE)
@@ -172,25 +185,21 @@ def for_ordinal(
         phase=WorkloadPhase.IDLE if idle else state.phase,
         wants=1 if wants and still is OrdinalWish.YES else 0,
         names_claim=asked,
-        claim_over=ended or is_superfluous(workload, spec, pods),
+        claim_over=ended or is_superfluous(workload, spec, facts),
     )
 
 
 def is_superfluous(
-    workload: Workload, spec: ClaimReservationSpec, pods: Iterable[Pod] = ()
+    workload: Workload, spec: ClaimReservationSpec, facts: OrdinalFacts = NOTHING_KNOWN
 ) -> bool:
     """Whether the workload, as it is, needs an ordinal's claim no more: its pod template asks for
-    other claims, or the ordinal is never wanted again, or is scaled away with its claim.
-
-    Args:
-        pods: those of the ordinal.
-    """
+    other claims, or the ordinal is never wanted again, or is scaled away with its claim."""
     sticky = sticky_of(spec)
     if sticky is None:
         return False
-    still = _wish(workload, sticky)
+    still = _wish(workload, spec, facts)
     scaled_away = still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
-    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec, pods)
+    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec, facts)
 
 
 def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:
@@ -200,34 +209,53 @@ def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:
     return spec.sticky if ordinal_word(ref.api_group, ref.kind) else None
 
 
-def _wish(workload: Workload, sticky: StickyClaim) -> OrdinalWish:
-    """Whether the workload wants a pod of the ordinal, now or later."""
+def part_of(spec: ClaimReservationSpec) -> WorkloadPart | None:
+    """The part of the reservation's workload that makes the pods of the ordinal; None if the
+    workload makes them itself, or the claim is not sticky."""
+    sticky, ref = sticky_of(spec), spec.workload_ref
+    return part_for(ref.api_group, ref.kind, ref.name, sticky.whose) if sticky is not None else None
+
+
+def _wish(workload: Workload, spec: ClaimReservationSpec, facts: OrdinalFacts) -> OrdinalWish:
+    """Whether the workload wants a pod of the ordinal, now or later.
+
+    A part may want more pods than its workload: an update may add groups for a while, and leaves
+    the groups that it has not reached as large as they were.
+    """
+    sticky, part = spec.sticky, part_of(spec)
+    assert sticky is not None
     if not isinstance(workload, JudgedWorkload):
         return ordinal_wish(workload, sticky.ordinal)
+    in_part = OrdinalWish.NOT_NOW
+    if part is not None and facts.part is not None:
+        in_part = ordinal_wish(facts.part, part.ordinal)
+    if in_part is OrdinalWish.YES:
+        return in_part
     for number, count in zip(sticky.whose, workload.verdict.ordinals, strict=False):
         if number is not None and count is not None and number >= count:
             return OrdinalWish.NOT_NOW
     return OrdinalWish.YES
 
 
-def _asks(workload: Workload, spec: ClaimReservationSpec, pods: Iterable[Pod]) -> bool:
-    """Whether the pod template of the ordinal's next pod asks for the claim, or may do so. The
-    present pod of the ordinal says it where it is not known which template that pod has."""
-    sticky = sticky_of(spec)
+def _asks(workload: Workload, spec: ClaimReservationSpec, facts: OrdinalFacts) -> bool:
+    """Whether the pod template of the ordinal's next pod asks for the claim, or may do so.
+
+    The template is that of the workload, or of its part that makes the pod. The present pod of the
+    ordinal says it where the template is not read, and below the partition of a rolling update.
+    """
+    sticky, part = sticky_of(spec), part_of(spec)
     if sticky is None:
         return False
+    maker, ordinal = workload, sticky.ordinal
+    if part is not None:
+        if facts.part is None:
+            return True
+        maker, ordinal = facts.part, part.ordinal
     claim = spec.resource_claim_name
-    if pods_show_template(workload, sticky.whose):
-        alive = [pod for pod in pods if not pod.metadata.deleting and not is_done(pod)]
+    if isinstance(maker, CustomWorkload) or may_have_earlier_template(maker, ordinal):
+        alive = [pod for pod in facts.pods if not pod.metadata.deleting and not is_done(pod)]
         return not alive or any(claim in claim_names(pod) for pod in alive)
-    return claim in asked_names(template_of(workload), spec.workload_ref, sticky.whose)
-
-
-def pods_show_template(workload: Workload, ordinal: Ordinal) -> bool:
-    """Whether only the present pod of the ordinal shows which pod template the next one has: that
-    of the workload is not read, or the ordinal is below the partition of a rolling update."""
-    by_rule = isinstance(workload, CustomWorkload)
-    return by_rule or may_have_earlier_template(workload, ordinal.number)
+    return claim in asked_names(template_of(maker), spec.workload_ref, sticky.whose)
 
 
 def asked_names(template: PodTemplateSpec, ref: WorkloadRef, ordinal: Ordinal) -> frozenset[str]:

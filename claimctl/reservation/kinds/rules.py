@@ -104,7 +104,11 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     ended = _answer(rule.ended, "ended", subject, behind, problems)
     idle = _answer(rule.idle, "idle", subject, behind, problems)
     pods = _count(rule.pods, subject)
-    ordinals = tuple(_count(source, subject) for source in rule.ordinals)
+    # a claim may be deleted whose ordinal is not among them, so no late status counts
+    ordinals = tuple(
+        None if behind and reads_status(source) else _count(source, subject)
+        for source in rule.ordinals
+    )
     return Verdict(idle, ended, pods, ordinals, "; ".join(problems), behind)
 
 
@@ -138,7 +142,7 @@ def _answer(
 
 
 def _count(source: str, subject: Subject) -> int | None:
-    """The number of pods; None if it is unknown. No release depends on it."""
+    """The number of pods or ordinals; None if it is unknown."""
     try:
         value = compiled(source).value(subject) if source else None
     except ExpressionError:

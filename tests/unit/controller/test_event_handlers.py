@@ -23,7 +23,11 @@ from claimctl.kube.clock import LoopClock
 from claimctl.wire.base import from_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import POD_GROUP_ANNOTATION, RESERVE_ANNOTATION
+from claimctl.wire.reservations import (
+    POD_GROUP_ANNOTATION,
+    RESERVE_ANNOTATION,
+    STICKY_CLAIMS_ANNOTATION,
+)
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import CountingServer, pod_body, server
@@ -524,3 +528,100 @@ async def test_an_eviction_is_noted_at_the_event_that_shows_it(leads: bool) -> N
             followed.server.admin.get("resourceclaims", NAMESPACE, CLAIM), ResourceClaim
         )
         assert followed.seen.claims.memory(held, Ghosts()).evicting
+
+
+LEADER_CLAIM, WORKER_CLAIM = "serve-1-0.lws.gpu.big", "serve-1-2.lws.gpu.big"
+
+
+def _stateful_set(name: str, replicas: int = 2) -> Callable[[CountingServer], object]:
+    pods: Any = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c"}]}}
+    pods["spec"]["containers"][0]["image"] = "image"
+    spec = {"serviceName": name, "selector": {"matchLabels": {"app": name}}, "template": pods}
+    meta = {"name": name, "namespace": NAMESPACE}
+    body = {"metadata": meta, "spec": spec | {"replicas": replicas}}
+    return lambda made: made.create("statefulsets", body)
+
+
+def _scale(name: str, replicas: int) -> Callable[[CountingServer], object]:
+    def change(made: CountingServer) -> object:
+        found = made.admin.get("statefulsets", NAMESPACE, name)
+        found["spec"]["replicas"] = replicas
+        return made.admin.update("statefulsets", found)
+
+    return change
+
+
+def _hold_back(name: str, partition: int) -> Callable[[CountingServer], object]:
+    """Leave the pods below the partition alone in a rolling update."""
+
+    def change(made: CountingServer) -> object:
+        found = made.admin.get("statefulsets", NAMESPACE, name)
+        found["spec"]["updateStrategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": partition},
+        }
+        return made.admin.update("statefulsets", found)
+
+    return change
+
+
+def _sticky(made: CountingServer) -> None:
+    """The claims of a leader and of a worker of a LeaderWorkerSet."""
+    ref = {"apiGroup": "leaderworkerset.x-k8s.io", "kind": "LeaderWorkerSet", "name": "serve"}
+    for name, member in ((LEADER_CLAIM, 0), (WORKER_CLAIM, 2)):
+        spec = {
+            "resourceClaimName": name,
+            "resourceClaimTemplateName": "big",
+            "workloadRef": ref,
+            "sticky": {"ordinal": 1, "member": member},
+        }
+        meta = {"name": f"r{member}", "namespace": NAMESPACE}
+        made.create("claimreservations", {"metadata": meta, "spec": spec})
+
+
+async def test_the_claims_of_a_group_are_looked_at_when_what_makes_its_pods_changes() -> None:
+    leader, worker = (f"claim {NAMESPACE}/{name}" for name in (LEADER_CLAIM, WORKER_CLAIM))
+    async with following(_sticky) as on:
+        assert leader in await on.after(_stateful_set("serve"))
+        assert worker not in on.told
+        assert await on.after(_scale("serve", 1)) >= {leader}
+        assert await on.after(_hold_back("serve", 2)) == {leader}
+        # its ordinal is below the partition, as before
+        assert await on.after(_hold_back("serve", 3)) == set()
+        assert await on.after(_stateful_set("serve-1")) == {worker}
+        # the StatefulSet of the workers belongs to it, and may be known before it is
+        assert worker in await on.after(lambda made: made.create("pods", pod_body("serve-1")))
+        pod = _owned("serve-1-1", {**STATEFUL_SET, "name": "serve-1"})
+        assert worker not in await on.after(lambda made: made.create("pods", pod))
+        on.triggers.owner_known([("serve-1-1", NAMESPACE)])
+        assert worker in on.told
+
+
+def _owned(name: str, owner: dict[str, str], claim: str = "slice", note: str = "") -> Any:
+    """A pod with a controller, and the annotation of the policy for sticky claims."""
+    pod = pod_body(name, claim)
+    pod["metadata"]["ownerReferences"] = [{"uid": "uid-owner", "controller": True, **owner}]
+    pod["metadata"]["annotations"] = {STICKY_CLAIMS_ANNOTATION: note} if note else {}
+    return pod
+
+
+STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+
+
+async def test_the_claim_of_an_ordinal_is_looked_at_when_its_new_pod_names_another() -> None:
+    old, new = (f"serve-1.gang-x-io.gpu.{template}" for template in ("big", "other"))
+
+    def reserve(made: CountingServer) -> None:
+        spec = {
+            "resourceClaimName": old,
+            "workloadRef": {"apiGroup": "x.io", "kind": "Gang", "name": "serve"},
+            "sticky": {"ordinal": 1},
+        }
+        meta = {"name": "r", "namespace": NAMESPACE}
+        made.create("claimreservations", {"metadata": meta, "spec": spec})
+
+    gang = {"apiVersion": "x.io/v1", "kind": "Gang", "name": "serve"}
+    pod = _owned("any", gang, new, "gpu=other")
+    async with following(reserve) as on:
+        told = await on.after(lambda made: made.create("pods", pod))
+        assert {f"claim {NAMESPACE}/{old}", f"claim {NAMESPACE}/{new}"} <= told

@@ -16,14 +16,21 @@ from claimctl.controller.observations.observations import GONE_SECONDS, Observat
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
-from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.reservation.kinds.rules import Rule
+from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadPhase
+from claimctl.reservation.kinds.rules import Rule, Verdict
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
-from tests.support.counting_server import server
+from tests.support.counting_server import pod_body, server
 from tests.support.hand_clock import HandClock
-from tests.unit.controller.cluster import filled, furnish, groups_server, plan
+from tests.unit.controller.cluster import (
+    define_custom_resources,
+    filled,
+    furnish,
+    groups_server,
+    plan,
+)
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
 
@@ -233,3 +240,52 @@ async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decision
 
 def _of_replica_set(spec: dict[str, Any]) -> dict[str, Any]:
     return {name: spec[name] for name in ("replicas", "selector", "template")}
+
+
+class OneWorkload:
+    """A filled cache of a kind that has one workload."""
+
+    synced, trouble = True, None
+
+    def __init__(self, workload: JudgedWorkload) -> None:
+        self._workload = workload
+
+    def get(self, name: str, namespace: str) -> JudgedWorkload | None:
+        own = self._workload.metadata
+        return self._workload if (own.name, own.namespace) == (name, namespace) else None
+
+    def unreadable_for(self, name: str, namespace: str) -> None:
+        return None
+
+    def unread(self) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.parametrize(("uid", "over"), [("uid-train", True), ("forged", False)])
+async def test_only_pods_of_the_workload_say_which_claim_an_ordinal_has(
+    uid: str, over: bool
+) -> None:
+    """The pod of ordinal 1 has the claim of another template."""
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
+    rule = Rule("x.io", "Gang", "gangs")
+    define_custom_resources(made)
+    big, other = (f"train-1.gang-x-io.gpu.{template}" for template in ("big", "other"))
+    spec = {
+        "resourceClaimName": big,
+        "workloadRef": {"apiGroup": "x.io", "kind": "Gang", "name": "train"},
+        "sticky": {"ordinal": 1},
+    }
+    meta = {"name": "train-1", "namespace": NAMESPACE}
+    made.create("claimreservations", {"metadata": meta, "spec": spec})
+    owner = {"apiVersion": "x.io/v1", "kind": "Gang", "name": "train", "controller": True}
+    pod = pod_body("any", other)
+    pod["metadata"]["ownerReferences"] = [{**owner, "uid": uid}]
+    pod["metadata"]["annotations"] = {STICKY_CLAIMS_ANNOTATION: "gpu=other"}
+    made.create("pods", pod)
+    caches: Any = await filled(made)
+    caches.kinds.states[rule.key] = KindState(rule)
+    gang = ObjectMeta(name="train", namespace=NAMESPACE, uid="uid-train")
+    caches.workloads[rule.key] = OneWorkload(JudgedWorkload(metadata=gang, verdict=Verdict()))
+    copies = snapshots(caches, HandClock())
+    (held,) = copies.build(ClaimKey(NAMESPACE, big), Findings()).reservations
+    assert held.workload.claim_over is over

@@ -48,6 +48,18 @@ class ApiSender:
         whole = b"".join([part async for part in found.body])
         return found.status, json.loads(whole)
 
+    async def define(self, group: str, kind: str, labels: list[str] | None) -> None:
+        """Define WorkloadKinds, and one whose ordinals are in these labels."""
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert (await self.post(crds, CRD))[0] == 201
+        spec: Json = {"group": group, "kind": kind}
+        if labels is not None:
+            spec["ordinals"] = {"labels": labels}
+        rule = {"apiVersion": "claimctl.io/v1alpha1", "kind": "WorkloadKind", "spec": spec}
+        rule["metadata"] = {"name": f"{kind.lower()}s.{group}"}
+        status, answer = await self.post("/apis/claimctl.io/v1alpha1/workloadkinds", rule)
+        assert status == 201, answer
+
     async def installed(self) -> ApiSender:
         admission = "/apis/admissionregistration.k8s.io/v1"
         for plural, each in (
@@ -196,20 +208,23 @@ async def test_a_workload_kind_names_the_labels_of_the_ordinals(
     labels: list[str] | None, given: Json, word: str | None
 ) -> None:
     server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert (await server.post(crds, CRD))[0] == 201
-    spec: Json = {"group": "apps.x-k8s.io", "kind": "Gang"}
-    if labels is not None:
-        spec["ordinals"] = {"labels": labels}
-    rule = {"apiVersion": "claimctl.io/v1alpha1", "kind": "WorkloadKind", "spec": spec}
-    rule["metadata"] = {"name": "gangs.apps.x-k8s.io"}
-    status, answer = await server.post("/apis/claimctl.io/v1alpha1/workloadkinds", rule)
-    assert status == 201, answer
+    await server.define("apps.x-k8s.io", "Gang", labels)
     gang = {"apiVersion": "apps.x-k8s.io/v1", "kind": "Gang", "controller": True}
     status, pod = await server.pod(meta(owner=gang, labels=given), {"resourceClaims": [GPU]})
     assert status == 201, pod
     claim = {"name": "gpu", "resourceClaimName": f"train-{word}.gang-apps-x--k8s-io.gpu.big"}
     assert pod["spec"]["resourceClaims"] == [GPU if word is None else claim]
+
+
+@pytest.mark.parametrize(("kind", "group"), [("ReplicaSet", "apps"), ("Job", "batch")])
+async def test_no_workload_kind_gives_kinds_of_kubernetes_ordinals(kind: str, group: str) -> None:
+    """claimctl would make no claim of such a name, and the pods would wait for ever."""
+    server = await ApiSender(ClusterOptions(kubernetes_version=(1, 36))).installed()
+    await server.define(group, kind, ["x.io/index"])
+    owner = {"apiVersion": f"{group}/v1", "kind": kind, "controller": True}
+    told = meta(owner=owner, labels={"x.io/index": "2"})
+    status, pod = await server.pod(told, {"resourceClaims": [GPU]})
+    assert (status, pod["spec"]["resourceClaims"]) == (201, [GPU])
 
 
 async def test_without_the_crd_of_workload_kinds_no_pod_is_refused() -> None:

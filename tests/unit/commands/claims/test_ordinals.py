@@ -31,6 +31,7 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.workloads import StatefulSet, StatefulSetSpec
 from tests.support.builders import reservation as ordinary
+from tests.support.sticky_cases import member
 
 SET = WorkloadRef(api_group="apps", kind="StatefulSet", name="train")
 OLD, NEW = "train-2.sts.gpu.big", "train-2.sts.gpu.other"
@@ -174,6 +175,14 @@ READY = Condition(type="Ready", status="False", reason="TemplateNotFound", messa
 )
 def test_why_a_claim_is_not_made(made: tuple[ClaimReservation, ...], words: str) -> None:
     assert unmade(pod(), OLD, made, "no controller") == words.format(OLD)
+
+
+def test_the_claim_of_a_pod_in_a_group_is_not_made_without_its_workload() -> None:
+    assert unmade(member(1, 2), "train-1-2.lws.gpu.big", (), "no controller") == (
+        "claimctl has not made claim train-1-2.lws.gpu.big of ordinal 1-2 from template big yet: "
+        "it has to see LeaderWorkerSet train, which `claimctl install --component workloads` lets "
+        "it read; no controller"
+    )
 
 
 def test_only_claims_that_the_policy_has_named_are_sticky() -> None:

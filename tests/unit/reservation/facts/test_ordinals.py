@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.ordinals import (
+    OrdinalFacts,
     asked_entries,
     claim_name,
     for_ordinal,
@@ -307,7 +308,11 @@ def test_an_ordinal_of_a_kind_without_ordinals_says_nothing() -> None:
 
 
 def in_group(
-    workload: Workload, *pods: Pod, group: int = 1, member: int = 1, when_scaled: str = RETAIN
+    workload: Workload,
+    part: StatefulSet | None = None,
+    group: int = 1,
+    member: int = 1,
+    when_scaled: str = RETAIN,
 ) -> WorkloadState:
     """The state of a LeaderWorkerSet for the claim of one of its pods."""
     ordinal = Ordinal(group, member)
@@ -316,14 +321,12 @@ def in_group(
         workload_ref=GROUPS,
         sticky=StickyClaim(ordinal=group, member=member, when_scaled=when_scaled),
     )
-    return for_ordinal(observe(workload, ""), workload, spec, pods)
+    return for_ordinal(observe(workload, ""), workload, spec, OrdinalFacts(part=part))
 
 
-OTHER = "train-1-1.lws.gpu.other"
-"""The claim of another template."""
-LEAVING = replace(
-    member(1, 1, OTHER), metadata=replace(member(1, 1, OTHER).metadata, deletion_timestamp=NOW)
-)
+def workers(count: int = 1, sticky: str | None = "*") -> StatefulSet:
+    """The StatefulSet of the workers of a group."""
+    return stateful_set(count, start=1, sticky=sticky)
 
 
 @pytest.mark.parametrize(
@@ -337,16 +340,58 @@ LEAVING = replace(
         (in_group(leader_worker_set(1), when_scaled=DELETE), WorkloadPhase.IDLE, 0, True),
         # the rule says nothing of them
         (in_group(leader_worker_set(None, None), group=9), WorkloadPhase.ACTIVE, 1, False),
-        # the present pod of the ordinal has this claim, or that of another template
-        (in_group(leader_worker_set(), member(1, 1)), WorkloadPhase.ACTIVE, 1, False),
-        (in_group(leader_worker_set(), member(1, 1, OTHER)), WorkloadPhase.ACTIVE, 1, True),
-        (in_group(leader_worker_set(), LEAVING), WorkloadPhase.ACTIVE, 1, False),
+        # an update has a group more for a while, or has not reached a larger one
+        (
+            in_group(leader_worker_set(1), stateful_set(2), member=0, when_scaled=DELETE),
+            *(WorkloadPhase.ACTIVE, 1, False),
+        ),
+        (
+            in_group(leader_worker_set(2, 1), workers(), when_scaled=DELETE),
+            *(WorkloadPhase.ACTIVE, 1, False),
+        ),
+        # the StatefulSet of its pods asks for this claim, for none, or for none above the partition
+        (in_group(leader_worker_set(), workers()), WorkloadPhase.ACTIVE, 1, False),
+        (in_group(leader_worker_set(), workers(sticky=None)), WorkloadPhase.ACTIVE, 1, True),
+        (
+            in_group(leader_worker_set(), rolling(2), member=0),
+            *(WorkloadPhase.ACTIVE, 1, False),
+        ),
+        (
+            in_group(leader_worker_set(), rolling(1), member=0),
+            *(WorkloadPhase.ACTIVE, 1, True),
+        ),
     ],
 )
-def test_the_state_of_a_workload_by_rule_for_one_ordinal(
+def test_the_state_of_a_workload_in_groups_for_one_ordinal(
     made: WorkloadState, phase: WorkloadPhase, wants: int, over: bool
 ) -> None:
     assert (made.phase, made.wants, made.claim_over) == (phase, wants, over)
+
+
+def of_gang(*claims: str, deleting: bool = False) -> WorkloadState:
+    """The state of a workload by rule for the claim of the template big, whose ordinal has pods
+    with these claims."""
+    gang = WorkloadRef(api_group="x.io", kind="Gang", name="train")
+    spec = ClaimReservationSpec(
+        resource_claim_name=claim_name(gang, Ordinal(1), "gpu", "big"),
+        workload_ref=gang,
+        sticky=StickyClaim(ordinal=1),
+    )
+    pods = tuple(pod(claim) for claim in claims)
+    if deleting:
+        pods = tuple(
+            replace(each, metadata=replace(each.metadata, deletion_timestamp=NOW)) for each in pods
+        )
+    workload = leader_worker_set(2, None)
+    return for_ordinal(observe(workload, ""), workload, spec, OrdinalFacts(pods=pods))
+
+
+def test_the_present_pod_of_a_kind_by_rule_says_which_claim_its_ordinal_has() -> None:
+    big, other = (f"train-1.gang-x-io.gpu.{template}" for template in ("big", "other"))
+    assert not of_gang().claim_over
+    assert not of_gang(big).claim_over
+    assert of_gang(other).claim_over
+    assert not of_gang(other, deleting=True).claim_over
 
 
 def test_an_ordinal_wants_one_pod() -> None:

@@ -96,6 +96,13 @@ def test_while_the_status_is_behind_only_expressions_over_the_spec_count(observe
         assert said({"suspend": True}, status, generation=2) == Verdict(True, True)
 
 
+def test_while_the_status_is_behind_no_ordinal_is_unwanted_by_it() -> None:
+    rule = Rule("x.io", "Thing", "things", ordinals=("self.status.shards", "self.spec.size"))
+    status = {"shards": 0, "observedGeneration": 1}
+    assert said({"size": 2}, status, generation=2, rule=rule).ordinals == (None, 2)
+    assert said({"size": 2}, status, generation=1, rule=rule).ordinals == (0, 2)
+
+
 def test_without_expressions_a_workload_always_wants_pods() -> None:
     assert said({}, {}, rule=Rule("x.io", "Thing", "things")) == Verdict(False, False)
 
