@@ -395,6 +395,8 @@ def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
             end = explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
             left = f"; {duration(blocker.after)} left, until {end:%H:%M:%S}Z"
         return f"{verb} ({blocker.reason}): {blocker.message}{left}"
+    if retention.action is Action.RELEASE and explanation.assessment.held:
+        return f"holds it no more ({retention.reason}), and another ClaimReservation does"
     if retention.action is Action.RELEASE:
         return f"releases the claim ({retention.reason})"
     return f"inactive ({retention.reason})"
