@@ -5,6 +5,7 @@ A decision on an older version would conflict anyway, and one write must not be 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache
@@ -19,16 +20,26 @@ REMEMBERED_OBJECTS = 10_000
 """The number of objects whose last write is remembered."""
 
 
+@dataclass(slots=True)
+class _Written:
+    """The last write of this process to an object."""
+
+    version: str
+    at: float
+    hurried: bool
+    """Whether the next step waits for the event of this version."""
+    last: bool
+    """Whether there is no next step."""
+    shown: bool = False
+    """Whether the cache has it, or counts as current."""
+
+
 class OwnWrites:
     """The last write of this process to each object."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(
-            REMEMBERED_OBJECTS
-        )
-        self._hurried: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED_OBJECTS)
-        self._last: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED_OBJECTS)
+        self._written: LRUCache[tuple[str, str, str], _Written] = LRUCache(REMEMBERED_OBJECTS)
 
     def wrote(
         self,
@@ -40,22 +51,24 @@ class OwnWrites:
     ) -> None:
         """Note the version in the answer to a write. If it is ``hurried``, the next step waits for
         its event; after the ``last`` write there is none."""
-        key = (resource.plural, meta.namespace, meta.name)
-        self._written[key] = (meta.resource_version, self._clock.monotonic())
-        if hurried:
-            self._hurried[key] = meta.resource_version
-        if last:
-            self._last[key] = meta.resource_version
+        now, version = self._clock.monotonic(), meta.resource_version
+        self._written[resource.plural, *meta.key] = _Written(version, now, hurried, last)
 
     def awaited(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
         """Whether the next step waits for the event of this version, which this process wrote."""
-        key = (resource.plural, meta.namespace, meta.name)
-        return self._hurried.get(key) == meta.resource_version
+        written = self._of(resource, meta)
+        return written is not None and written.hurried
 
     def was_last(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
         """Whether nothing waits for the event of this version, which this process wrote."""
-        key = (resource.plural, meta.namespace, meta.name)
-        return self._last.get(key) == meta.resource_version and not self.awaited(resource, meta)
+        written = self._of(resource, meta)
+        return written is not None and written.last and not written.hurried
+
+    def _of(self, resource: Resource[Any], meta: ObjectMeta) -> _Written | None:
+        """The write of this version, if it was the last one of this process."""
+        written = self._written.get((resource.plural, *meta.key))
+        known = written is not None and written.version == meta.resource_version
+        return written if known else None
 
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
@@ -64,14 +77,12 @@ class OwnWrites:
 
         If it is, the caller waits for the event of that write, which counts as ``awaited`` then.
         """
-        key = (resource.plural, namespace, name)
-        written = self._written.get(key)
-        if written is None:
+        written = self._written.get((resource.plural, namespace, name))
+        if written is None or written.shown:
             return False
-        version, at = written
-        late = self._clock.monotonic() - at >= PATIENCE_SECONDS
-        if late or (cached is not None and reaches(cached.resource_version, version)):
-            del self._written[key]
+        late = self._clock.monotonic() - written.at >= PATIENCE_SECONDS
+        if late or (cached is not None and reaches(cached.resource_version, written.version)):
+            written.shown = True
             return False
-        self._hurried[key] = version
+        written.hurried = True
         return True
