@@ -169,14 +169,15 @@ def named(claims: Iterable[ClaimKey], namespaces: Iterable[str]) -> frozenset[st
 
 def reached(caches: Caches) -> str:
     """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
-    versions = [informer.version for informer in _followed(caches)]
+    versions = [informer.version for informer in begun_at(caches)]
     return min(versions, key=int) if all(version.isdecimal() for version in versions) else ""
 
 
 def unread_namespaces(caches: Caches) -> set[str]:
     """The namespaces with an object that cannot be read; '' stands for one that is unknown."""
-    return {item.namespace for informer in _followed(caches) for item in informer.unread()}
+    return {item.namespace for informer in begun_at(caches) for item in informer.unread()}
 
 
-def _followed(caches: Caches) -> tuple[Informer[Any], ...]:
+def begun_at(caches: Caches) -> tuple[Informer[Any], ...]:
+    """The caches that begin at a checkpoint, and whose version it is."""
     return caches.reservations, caches.pods, caches.claims
