@@ -124,7 +124,7 @@ class Checkpoints:
             if claim is None or claim.status.allocation is None:
                 continue
             ghosts = seen.ghosts.of(key)
-            present = {ghost.uid: ghost for ghost in ghosts.pods}
+            present = {ghost.pod.uid: ghost.pod for ghost in ghosts}
             recorded = frozenset(
                 ghost.uid
                 for reservation in reservations
@@ -139,10 +139,10 @@ class Checkpoints:
                 name=key.name,
                 claim=claim,
                 reservations=tuple(Held(reservation, _UNASKED) for reservation in reservations),
-                ghosts=ghosts.pods,
+                ghosts=ghosts,
                 nodes=self._nodes,
                 rules=self._know.rules,
-                memory=seen.claims.memory(claim, ghosts),
+                memory=seen.claims.memory(claim),
             )
             yield key, snapshot, recorded
 

@@ -145,7 +145,7 @@ class Snapshots:
         )
         pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
-        ghosts, rules, gone = seen.ghosts.of(key), know.rules, know.investigator.gone
+        rules, gone = know.rules, know.investigator.gone
         if seen.kcm_left_dead_references:
             # the rules of the detected cluster, corrected by its observed behavior
             rules = replace(rules, kcm_cleans_mixed_lists=False)
@@ -157,7 +157,6 @@ class Snapshots:
         if claim is not None:
             memory = seen.claims.memory(
                 claim,
-                ghosts,
                 seen.arrivals.ages(pending) if pending else {},
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
@@ -173,7 +172,7 @@ class Snapshots:
             claim=claim,
             reservations=held,
             pods=pods,
-            ghosts=ghosts.pods,
+            ghosts=seen.ghosts.of(key),
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
             slices=caches.slices_of(claim),

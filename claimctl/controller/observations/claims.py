@@ -35,7 +35,6 @@ from cachetools import LRUCache
 from msgspec import structs
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.reservation.facts.devices import DeviceKey, JudgedDevice, stays_gone
 from claimctl.reservation.facts.memory import Memory
@@ -329,7 +328,6 @@ class Memories:
     def memory(
         self,
         claim: ResourceClaim,
-        ghosts: Ghosts,
         pod_age: Mapping[str, float] | None = None,
         *,
         history_complete: bool = False,
@@ -352,10 +350,6 @@ class Memories:
             arrivals=self.openings.arrivals(claim, pod_age or {}),
             blind_age=self._blind_age(observed, claim, now),
             unnoticed_age=_age(now, observed.unnoticed_at, inf),
-            ghost_age=dict(ghosts.ages),
-            ghost_signs=dict(ghosts.signs),
-            ghost_gone_by=dict(ghosts.gone_by),
-            once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
             evicting=observed.evicting,

@@ -20,7 +20,7 @@ from claimctl.reservation.facts.devices import (
     stays_gone,
 )
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -40,7 +40,7 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import WAIT_FOR_THEIR_PODS
 
@@ -220,7 +220,7 @@ class Snapshot:
     reservations: tuple[Held, ...] = ()
     pods: tuple[Pod, ...] = ()
     """Pods that name the claim, from the cache."""
-    ghosts: tuple[ForceDeletedPod, ...] = ()
+    ghosts: tuple[SeenGhost, ...] = ()
     """The known ghosts, from this process's watch and from statuses."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)

@@ -159,9 +159,8 @@ def no_longer_needs(
     if not snapshot.allocated or not listed or leaves_to_group(snapshot):
         return True
     if not snapshot.reservations:
-        memory = snapshot.memory
-        ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
-        ages += [] if memory.blind_age is None else [memory.blind_age]
+        blind, ages = snapshot.memory.blind_age, [ghost.age for ghost in snapshot.ghosts]
+        ages += [] if blind is None else [blind]
         return all(age >= NO_SIGNS_SECONDS for age in ages)
     recorded = [held.reservation.status.reserved_for for held in snapshot.reservations]
     held = any(hold and hold.uid in snapshot.listed_uids for hold in recorded)

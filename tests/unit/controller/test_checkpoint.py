@@ -75,7 +75,7 @@ class Leader:
         self.seen.claim_changed(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, old, new, relist))
 
     def reserved(self, version: str, *, told: bool = False) -> None:
-        ghosts = self.seen.ghosts.of(KEY).pods if told else ()
+        ghosts = tuple(it.pod for it in self.seen.ghosts.of(KEY)) if told else ()
         made = reservation(status=ClaimReservationStatus(force_deleted_pods=ghosts))
         made = replace(made, metadata=replace(made.metadata, resource_version=version))
         self.reservations.objects["one"] = made

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
-from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.devices import JudgedDevice
 from claimctl.reservation.facts.memory import Memory, Openings
@@ -42,7 +41,7 @@ def observed(
     memories: Memories, of: ResourceClaim, dead: Iterable[str] = (), unstarted: Iterable[str] = ()
 ) -> Memory:
     memories.observe_present(KEY, dead, unstarted)
-    return memories.memory(of, Ghosts())
+    return memories.memory(of)
 
 
 def test_a_version_ages_from_its_first_sight() -> None:
@@ -576,7 +575,7 @@ def judged(name: str, *, gone: bool = False, unpublished: bool = False) -> Judge
 
 
 def gone_ages(memories: Memories, version: str = "1") -> dict[str, float]:
-    ages = memories.memory(claim(version=version), Ghosts()).gone_age
+    ages = memories.memory(claim(version=version)).gone_age
     return {device: age for (_, _, device), age in ages.items()}
 
 

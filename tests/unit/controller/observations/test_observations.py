@@ -33,6 +33,7 @@ from tests.support.builders import (
     tomb,
 )
 from tests.support.hand_clock import HandClock
+from tests.support.seen_ghosts import ages_of
 
 RULES = Rules(kcm_cleans_mixed_lists=True, dead_reference_seconds=10)
 CLEANED = WriteList("10", (deployment_ref(),))
@@ -113,9 +114,8 @@ def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
     observations.ghosts.observe_list(key, held.status.reserved_for, (), "7")
     clock.time = 100
     observations.pods_listed("6", "9")
-    ghosts = observations.ghosts.of(key)
-    assert dict(ghosts.ages) == {"uid-a": 0}
-    assert observations.claims.memory(held, ghosts).blind_age == 0
+    assert ages_of(observations.ghosts.of(key)) == {"uid-a": 0}
+    assert observations.claims.memory(held).blind_age == 0
 
 
 def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes() -> None:
