@@ -146,6 +146,7 @@ class DecisionStage:
                     self._confirmed.get(name, workload),
                     withdrawn_age=self._withdrawn_age(),
                     idle_age=self._idle_age(made),
+                    status_age=self.time - self._status_written.get(name, -inf),
                 )
                 for name, (made, workload) in self.reservations.items()
             ),
@@ -211,7 +212,6 @@ class DecisionStage:
             deleting_age=0.0 if self._deleting_seen is None else self.time - self._deleting_seen,
             blind_age=None if self.watched_since_before_allocation else self.time,
             dead_age={uid: self.time - since for uid, since in self._dead_seen.items()},
-            status_age={name: self.time - at for name, at in self._status_written.items()},
             repeated_writes=self.repeated_writes,
             allocated_age=self.time - self.allocated_at,
             deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],

@@ -1,10 +1,11 @@
-"""Writes of this process that the caches do not show yet.
+"""Writes of this process: those that the caches do not show yet, and those that do not last.
 
 A decision on an older version would conflict anyway, and one write must not be counted twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ PATIENCE_SECONDS = 10.0
 """After this time the cache counts as current: some writes leave no trace (a delete, a no-op)."""
 REMEMBERED_OBJECTS = 10_000
 """The number of objects whose last write is remembered."""
+REPEAT_SECONDS = 60.0
+"""How long writes are remembered, in seconds, to detect another client that undoes them."""
 
 
 @dataclass(slots=True)
@@ -86,3 +89,13 @@ class OwnWrites:
             return False
         written.hurried = True
         return True
+
+
+def repeats(writes: Iterable[tuple[float, object]], now: float) -> int:
+    """How often the content of the last write was written before.
+
+    Args:
+        writes: the times and contents of the writes to one object.
+    """
+    recent = [content for at, content in writes if now - at < REPEAT_SECONDS]
+    return recent.count(recent[-1]) - 1 if recent else 0

@@ -104,13 +104,6 @@ class Memory:
     have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
     dead_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a listed pod: time since it was first seen gone or done."""
-    status_age: Mapping[str, float] = field(default_factory=dict)
-    """By reservation name: time since the last write of its status."""
-    due_age: Mapping[str, float] | None = None
-    """By reservation name: time since its status has had to change. A reservation that is not here
-    has just changed. None if statuses need not wait for further changes."""
-    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
-    """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
     suspicion_left: float | None = None

@@ -151,6 +151,12 @@ class Held:
     """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
     since_use: float = inf
     """Seconds since this process last saw a pod that used the claim, or was about to."""
+    status_age: float = inf
+    """Seconds since this process last wrote the status."""
+    due_age: float = inf
+    """Seconds since the status has had to change; inf if it need not wait for further changes."""
+    repeated_statuses: int = 0
+    """How often the same status was written lately and overwritten."""
     requests_met: tuple[str, ...] = ()
     """The annotations that asked for a release, and after which this process saw the claim
     deallocated."""

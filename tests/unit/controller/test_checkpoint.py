@@ -148,7 +148,7 @@ NOT_COVERED = f"30 except {KEY}"
 def test_what_is_noted_does_not_cover_where_a_reservation_was_deleted_since() -> None:
     """The leader may have missed pods of that claim, and does not look at it any more."""
     leader = Leader()
-    leader.seen.claims.reservation_gone(ClaimKey("other", CLAIM), "r", "31")
+    leader.seen.claims.reservation_gone(ClaimKey("other", CLAIM), "31")
     assert leader.noted() == "30 except other"
     leader.pods.version, leader.clock.time = "31", INTERVAL_SECONDS
     assert leader.noted() == "31"
