@@ -42,7 +42,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.release.lifecycle import goes_with_reservation
+from claimctl.reservation.release.objects import goes_with_reservation
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
 from claimctl.telemetry.face import LateLogger, Span, Telemetry

@@ -1,4 +1,5 @@
-"""Decide what to do about one PodGroup: create it, guard it by a finalizer, or delete it.
+"""The facts of a decision about one PodGroup, and what follows from them: create it, guard it by a
+finalizer, or delete it.
 
 claimctl does not change PodGroups of other writers. Schedulers and kubelets match groups by name,
 kube-controller-manager (KCM) by UID. So claimctl creates a group again only if no claim lists a

@@ -11,7 +11,7 @@ from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.pod_groups.lifecycle import (
+from claimctl.reservation.pod_groups.case import (
     Asking,
     DropGroup,
     GroupCase,
