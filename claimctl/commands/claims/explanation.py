@@ -31,10 +31,10 @@ from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.devices import drivers_on, pools_of
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SeenGhost, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
+from claimctl.reservation.facts.pools import drivers_on, pools_of
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
