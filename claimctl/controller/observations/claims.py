@@ -19,7 +19,18 @@ could have vanished unseen. Two versions decide it, which come from one etcd (``
 Where pods are listed one by one, the claim's own list is a second witness. Each pod is listed
 before it is bound, each version of the claim is one watch event, and each listed pod is noted. So a
 gap in the pod watch hides no such pod, unless the watch of claims had a gap, too, and the claim has
-another version after it (``unnoticed_at``).
+another version after it.
+
+The caches of pods and of claims have gaps of their own, so each question has a mark of its own:
+
+- May a pod have used the allocation before the pods were listed? ``made_after`` and ``known_at``,
+  compared with the version of the LIST (``Memory.blind_age``).
+- May a listed pod have vanished unnoticed? ``noted_since`` and ``unnoticed_at``
+  (``Memory.unnoticed_age``).
+- Is every pod noted that the allocation ever listed? ``noted_from`` in ``openings``
+  (``Memory.history_complete``).
+- For how long is every version of the list known? ``watched`` in ``openings``
+  (``Openings.watched_age``).
 """
 
 from __future__ import annotations
@@ -49,31 +60,39 @@ Content = tuple[Reference, ...]
 
 @dataclass(slots=True)
 class _Observed:
+    """One claim: first its states, then what may have been missed, then this process's writes."""
+
     uid: str
     version: str
     version_since: float
     allocated_since: float | None = None
     deleting_since: float | None = None
-    made_after: str = ""
-    """The claim's present or next allocation was made by this version or a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
+    """By UID of a listed pod: since when it is gone or done."""
     unstarted_since: dict[str, float] = field(default_factory=dict)
+    """By UID of a bound pod: since when it has not started."""
     gone_since: dict[DeviceKey, float] = field(default_factory=dict)
+    """By device of the present allocation: since when its pool lacks it."""
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
-    fenced_at: float | None = None
-    """When this process fenced the claim's present allocation."""
-    deallocated: str = ""
-    """The version of the write by which this process deallocated the claim."""
+
+    made_after: str = ""
+    """The claim's present or next allocation was made by this version or a later one."""
     known_at: str = ""
     """The version up to which an earlier leader has put all vanished pods on record."""
     noted_since: str = ""
     """The version from which on this process noted every pod that the list has."""
     unnoticed_at: float | None = None
     """When a listed pod may last have vanished without this process having noted it."""
+
+    fenced_at: float | None = None
+    """When this process fenced the claim's present allocation."""
+    deallocated: str = ""
+    """The version of the write by which this process deallocated the claim."""
     refused_at: float | None = None
     """When the API server last refused to change the claim at all."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
+    """The lists that this process wrote for the present allocation."""
 
 
 class Memories:
