@@ -24,7 +24,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.ordinals import for_ordinal, owner_ref
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import (
@@ -154,8 +154,10 @@ class Snapshots:
             rules = replace(rules, kcm_lists_finished_pods=True)
         if seen.drivers.refusing:
             rules = replace(rules, refusing_drivers=seen.drivers.refusing)
-        memory = Memory()
+        # without a claim, nothing waits for its ghosts: those on record stay there
+        memory, ghosts = Memory(), tuple(SeenGhost(it.pod) for it in seen.ghosts.of(key))
         if claim is not None:
+            ghosts = seen.ghosts.of(key)
             memory = seen.claims.memory(
                 claim,
                 seen.arrivals.ages(pending) if pending else {},
@@ -173,7 +175,7 @@ class Snapshots:
             claim=claim,
             reservations=held,
             pods=pods,
-            ghosts=seen.ghosts.of(key),
+            ghosts=ghosts,
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
             slices=caches.slices_of(claim),
