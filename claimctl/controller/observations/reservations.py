@@ -31,7 +31,7 @@ _IDLE, _UNUSED = "idleSince", "lastConsumerTime"
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SeenReservation:
     """One ClaimReservation."""
 
     since: dict[str, tuple[datetime, float]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class ReservationsSeen:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: dict[ClaimKey, dict[str, _Seen]] = {}
+        self._seen: dict[ClaimKey, dict[str, _SeenReservation]] = {}
         """By claim and by UID."""
         self._used: OrderedDict[ClaimKey, float] = OrderedDict()
 
@@ -151,15 +151,15 @@ class ReservationsSeen:
             return None
         return self._clock.monotonic() - known[1]
 
-    def _known(self, reservation: ClaimReservation) -> _Seen:
+    def _known(self, reservation: ClaimReservation) -> _SeenReservation:
         """What was noted of the reservation; nothing if it was not seen."""
         of_claim = self._seen.get(reserved_key(reservation), {})
-        return of_claim.get(reservation.metadata.uid) or _Seen()
+        return of_claim.get(reservation.metadata.uid) or _SeenReservation()
 
-    def _noted(self, reservation: ClaimReservation) -> _Seen:
+    def _noted(self, reservation: ClaimReservation) -> _SeenReservation:
         """The same, to be changed."""
         of_claim = self._seen.setdefault(reserved_key(reservation), {})
-        return of_claim.setdefault(reservation.metadata.uid, _Seen())
+        return of_claim.setdefault(reservation.metadata.uid, _SeenReservation())
 
 
 def _times(status: ClaimReservationStatus) -> dict[str, datetime | None]:
