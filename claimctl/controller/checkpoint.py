@@ -124,7 +124,7 @@ class Checkpoints:
             if claim is None or claim.status.allocation is None:
                 continue
             ghosts = seen.ghosts.of(key)
-            present = {ghost.uid: ghost for ghost in ghosts.pods}
+            present = {ghost.pod.uid: ghost.pod for ghost in ghosts}
             recorded = frozenset(
                 ghost.uid
                 for reservation in reservations
@@ -139,10 +139,10 @@ class Checkpoints:
                 name=key.name,
                 claim=claim,
                 reservations=tuple(Held(reservation, _UNASKED) for reservation in reservations),
-                ghosts=ghosts.pods,
+                ghosts=ghosts,
                 nodes=self._nodes,
                 rules=self._know.rules,
-                memory=seen.claims.memory(claim, ghosts),
+                memory=seen.claims.memory(claim),
             )
             yield key, snapshot, recorded
 
@@ -169,14 +169,15 @@ def named(claims: Iterable[ClaimKey], namespaces: Iterable[str]) -> frozenset[st
 
 def reached(caches: Caches) -> str:
     """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
-    versions = [informer.version for informer in _followed(caches)]
+    versions = [informer.version for informer in begun_at(caches)]
     return min(versions, key=int) if all(version.isdecimal() for version in versions) else ""
 
 
 def unread_namespaces(caches: Caches) -> set[str]:
     """The namespaces with an object that cannot be read; '' stands for one that is unknown."""
-    return {item.namespace for informer in _followed(caches) for item in informer.unread()}
+    return {item.namespace for informer in begun_at(caches) for item in informer.unread()}
 
 
-def _followed(caches: Caches) -> tuple[Informer[Any], ...]:
+def begun_at(caches: Caches) -> tuple[Informer[Any], ...]:
+    """The caches that begin at a checkpoint, and whose version it is."""
     return caches.reservations, caches.pods, caches.claims

@@ -82,16 +82,17 @@ class Queues:
     """The queues, as functions that add a key."""
 
     claims: Callable[[ClaimKey], None]
-    workloads: Callable[[WorkloadKey], None]
-    plans: Callable[[PlanKey], None]
-    groups: Callable[[GroupKey], None] = lambda _: None
-    new_groups: Callable[[GroupKey], None] = lambda _: None
-    """Adds a PodGroup without delay: it does not exist, and its pods are about to be created."""
-    urgent: Callable[[ClaimKey], None] | None = None
+    """Adds a claim after the delay within which its changes lead to one reconcile."""
+    soon: Callable[[ClaimKey], None]
+    """Adds a claim after a short delay: a pod has come that may be listed ahead."""
+    urgent: Callable[[ClaimKey], None]
     """Adds a claim without delay: pods may be listed ahead, a release may begin or go on, or
     kube-controller-manager's loop makes hundreds of writes a second."""
-    soon: Callable[[ClaimKey], None] | None = None
-    """Adds a claim after a short delay: a pod has come that may be listed ahead."""
+    workloads: Callable[[WorkloadKey], None]
+    plans: Callable[[PlanKey], None]
+    groups: Callable[[GroupKey], None]
+    new_groups: Callable[[GroupKey], None]
+    """Adds a PodGroup without delay: it does not exist, and its pods are about to be created."""
 
 
 class Triggers:
@@ -151,14 +152,13 @@ class Triggers:
         self._leading = False
 
     def _enqueue(self, keys: Iterable[ClaimKey], *, urgent: bool = False) -> None:
-        self._add(keys, self._queues.urgent if urgent else None)
+        self._add(keys, self._queues.urgent if urgent else self._queues.claims)
 
-    def _add(self, keys: Iterable[ClaimKey], add: Callable[[ClaimKey], None] | None) -> None:
+    def _add(self, keys: Iterable[ClaimKey], add: Callable[[ClaimKey], None]) -> None:
         if not self._leading:
             return
-        for key in keys:
-            if self._caches.concerns(key):
-                (add or self._queues.claims)(key)
+        for key in filter(self._caches.concerns, keys):
+            add(key)
 
     def _unread(self, unread: Unreadable, gone: bool) -> None:
         """An object has become unreadable, is readable again, or was deleted meanwhile."""
@@ -377,9 +377,9 @@ class Triggers:
             if reservation is None or not self._leading:
                 continue
             hurries = own or change.old is None or _takes_claim_along(change)
-            urgent = self._queues.urgent if hurries else None
             if not last:
-                (urgent or self._queues.claims)(reserved_key(reservation))
+                add = self._queues.urgent if hurries else self._queues.claims
+                add(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))

@@ -10,8 +10,7 @@ from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.reservation.annotation import Annotated
-from claimctl.reservation.pod_groups.assess import GroupSnapshot
-from claimctl.reservation.pod_groups.lifecycle import GroupCase
+from claimctl.reservation.pod_groups.decide import GroupSnapshot
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
@@ -57,12 +56,10 @@ class GroupSnapshots:
         ours = group is not None and group.made_by_claimctl
         return GroupSnapshot(
             name=key.name,
-            case=GroupCase(
-                group,
-                listed=bool(self._caches.claims_listing(key)),
-                quiet=self._know.observations.group_names.quiet(key),
-                settle_seconds=self._know.rules.settle_seconds,
-            ),
+            group=group,
+            listed=bool(self._caches.claims_listing(key)),
+            quiet=self._know.observations.group_names.quiet(key),
+            settle_seconds=self._know.rules.settle_seconds,
             workloads=tuple(self._workloads(key)),
             owners=tuple(self._owners(group)) if group is not None else (),
             claims=tuple(self._claims.build(claim, Findings()) for claim in claims) if ours else (),

@@ -142,7 +142,7 @@ class Manager:
             parts.knowledge.observations.group_names.known()
         log.info("caches filled")
         if parts.knowledge.observations.claims.checkpoint:
-            for informer in _checkpointed_caches(parts.caches):
+            for informer in checkpoint.begun_at(parts.caches):
                 # an API server gives no bookmark of it before it was asked for a list of that kind
                 now = await self._client.version_now(informer.resource)
                 self._present[informer.resource.plural] = now
@@ -169,7 +169,7 @@ class Manager:
         log.info("begins at the checkpoint", version=noted.version, not_covered=left_out)
         memories = parts.knowledge.observations.claims
         memories.checkpoint, memories.covers = noted.version, noted.covers
-        for informer in _checkpointed_caches(parts.caches):
+        for informer in checkpoint.begun_at(parts.caches):
             informer.begin_at(noted.version)
 
     async def _catch_up(self, caches: Caches) -> None:
@@ -182,7 +182,7 @@ class Manager:
                 log.info("waits for a late cache", resource=kind)
 
         # each waits for a bookmark of the API server, one to three seconds
-        await asyncio.gather(*(caught_up(informer) for informer in _checkpointed_caches(caches)))
+        await asyncio.gather(*(caught_up(informer) for informer in checkpoint.begun_at(caches)))
         self._present = {}
 
     async def _adapt(self, tasks: Tasks, detection: Detection) -> None:
@@ -297,11 +297,6 @@ class Manager:
             await self._parts.events.drain()
         await tasks.stop(deadline=seconds)
         log.info("stopped")
-
-
-def _checkpointed_caches(caches: Caches) -> tuple[Informer[Any], ...]:
-    """The caches that begin at a checkpoint."""
-    return caches.reservations, caches.pods, caches.claims
 
 
 async def _first(*watchers: asyncio.Task[Any], after: asyncio.Task[Any]) -> None:

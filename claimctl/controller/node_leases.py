@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from math import inf
 
 from claimctl.controller.keys import ClaimKey
@@ -48,6 +49,23 @@ MOST_WATCHED = 500
 """The most nodes that are read in turn: each of them within five seconds."""
 
 
+@dataclass(slots=True)
+class _Watched:
+    """A node on which a ghost may run."""
+
+    since: float
+    """Since when it is watched."""
+    due: float
+    """When it is read next."""
+    silent: bool = False
+    lacking: bool = False
+    """Whether each ghost on it waits for a driver that is away."""
+
+    @property
+    def can_wait(self) -> bool:
+        return self.silent or self.lacking
+
+
 class NodeLeases:
     """Reads the Leases of the nodes on which ghosts may run.
 
@@ -66,11 +84,7 @@ class NodeLeases:
         self._clock = clock
         self._seen = observations
         self._changed = changed
-        self._due: dict[str, float] = {}
-        self._since: dict[str, float] = {}
-        self._silent: set[str] = set()
-        self._lacking: set[str] = set()
-        """The nodes on which each ghost waits for a driver that is away."""
+        self._nodes: dict[str, _Watched] = {}
         self._forbidden = False
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._lanes = asyncio.Semaphore(READS_AT_ONCE)
@@ -83,9 +97,9 @@ class NodeLeases:
             while True:
                 await news.wait()
                 news.clear()
-                while nodes := self._seen.ghosts.signs.nodes_to_watch():
+                while crowds := self._seen.ghosts.signs.nodes_to_watch():
                     # a new ghost may be on another node: the first look shows the rhythm before it
-                    pause = await self._round(nodes)
+                    pause = await self._round(crowds)
                     with suppress(TimeoutError):
                         async with asyncio.timeout(pause):
                             await news.wait()
@@ -94,17 +108,19 @@ class NodeLeases:
             for task in self._reading.values():
                 task.cancel()
 
-    async def _round(self, nodes: Mapping[str, int]) -> float:
-        """Read the nodes that are due, in order; return the seconds until the next round."""
+    async def _round(self, crowds: Mapping[str, int]) -> float:
+        """Read the nodes that are due, in order; return the seconds until the next round.
+
+        Args:
+            crowds: the nodes to watch (see ``GhostSigns.nodes_to_watch``).
+        """
         now = self._clock.monotonic()
-        self._due = {name: self._due.get(name, now) for name in nodes}
-        self._since = {name: self._since.get(name, now) for name in nodes}
-        self._seen.slices.keep(nodes)
-        self._silent &= nodes.keys()
-        self._lacking &= nodes.keys()
-        free = [name for name in self._watched(nodes) if name not in self._reading]
-        due = [name for name in free if self._due[name] <= now]
-        due.sort(key=lambda name: (self._can_wait(name), nodes[name], self._due[name], name))
+        nodes = {name: self._nodes.get(name) or _Watched(now, now) for name in crowds}
+        self._nodes = nodes
+        self._seen.slices.keep(crowds)
+        free = [name for name in self._in_turn(crowds) if name not in self._reading]
+        due = [name for name in free if nodes[name].due <= now]
+        due.sort(key=lambda name: (nodes[name].can_wait, crowds[name], nodes[name].due, name))
         for name in due[: self._take(len(due), now)]:
             self._reading[name] = asyncio.create_task(self._read(name), name=f"Lease of {name}")
         if self._reading:
@@ -112,21 +128,22 @@ class NodeLeases:
             await asyncio.wait(self._reading.values(), timeout=LOOK_SECONDS)
         for name in [name for name, task in self._reading.items() if task.done()]:
             self._reading.pop(name).result()
-        if any(self._due.get(name, inf) <= now for name in due):
+        if any(nodes[name].due <= now for name in due):
             return LOOK_SECONDS
-        pause = min((self._due[name] for name in free), default=inf) - self._clock.monotonic()
+        pause = min((nodes[name].due for name in free), default=inf) - self._clock.monotonic()
         return min(max(pause, 0.0), LOOK_SECONDS)
 
-    def _watched(self, nodes: Mapping[str, int]) -> list[str]:
+    def _in_turn(self, crowds: Mapping[str, int]) -> list[str]:
         """The nodes that are read in turn."""
 
         def order(name: str) -> tuple[bool, int, float, str]:
-            if self._can_wait(name):
+            node = self._nodes[name]
+            if node.can_wait:
                 # each in its turn, or nobody would see that the others live again
-                return True, 0, self._due[name], name
-            return False, nodes[name], self._since[name], name
+                return True, 0, node.due, name
+            return False, crowds[name], node.since, name
 
-        return sorted(nodes, key=order)[:MOST_WATCHED] if len(nodes) > MOST_WATCHED else [*nodes]
+        return sorted(crowds, key=order)[:MOST_WATCHED] if len(crowds) > MOST_WATCHED else [*crowds]
 
     def _take(self, wanted: int, now: float) -> int:
         """How many of so many reads may begin now."""
@@ -159,12 +176,13 @@ class NodeLeases:
             is_new = kubelets.read_lease(name, lease, began)
             if self._is_silent(name):
                 pause = SILENT_LOOK_SECONDS
-            elif name in self._lacking:
+            elif name in self._nodes and self._nodes[name].lacking:
                 pause = LACKING_LOOK_SECONDS
             if pause > LOOK_SECONDS:
-                waiting = len(self._silent | self._lacking)
+                waiting = sum(node.can_wait for node in self._nodes.values())
                 pause = max(pause, waiting / CAN_WAIT_PER_SECOND)
-        self._due[name] = self._clock.monotonic() + pause
+        if name in self._nodes:
+            self._nodes[name].due = self._clock.monotonic() + pause
         before = self._seen.slices.drivers(name)
         if is_new:
             await self._read_node(name)
@@ -194,13 +212,10 @@ class NodeLeases:
             kubelets.unknown(name)
 
     def _is_silent(self, name: str) -> bool:
-        last = self._seen.kubelets.last_renewal(name)
-        now = self._clock.monotonic()
-        since = max(self._since.get(name, now), last or 0.0)
-        return now - since > self._seen.kubelets.silent_seconds(name)
-
-    def _can_wait(self, name: str) -> bool:
-        return name in self._silent or name in self._lacking
+        kubelets, now = self._seen.kubelets, self._clock.monotonic()
+        since = self._nodes[name].since if name in self._nodes else now
+        silence = now - max(since, kubelets.last_renewal(name) or 0.0)
+        return silence > kubelets.silent_seconds(name)
 
     def _tell(self, name: str, *, is_new: bool, moved: bool) -> None:
         """Reconcile the claims of ghosts that have ended, and those of a node that falls silent or
@@ -210,16 +225,14 @@ class NodeLeases:
             is_new: whether the node has shown another sign of life. Without one, no ghost ends.
             moved: whether a driver has come or gone.
         """
-        if name not in self._since:
+        node, signs = self._nodes.get(name), self._seen.ghosts.signs
+        if node is None:
             return
         silent = self._is_silent(name)
-        turned = silent is not (name in self._silent)
-        (self._silent.add if silent else self._silent.discard)(name)
-        changed = set(self._seen.ghosts.signs.judge(name) if is_new else ())
+        turned, node.silent = silent is not node.silent, silent
+        changed = set(signs.judge(name) if is_new else ())
         if is_new:
-            self._lacking.discard(name)
-            if self._seen.ghosts.signs.wait_for_drivers(name):
-                self._lacking.add(name)
+            node.lacking = signs.wait_for_drivers(name)
         if turned or moved:
             changed.update(self._seen.ghosts.claims_on(name))
         for key in sorted(changed):

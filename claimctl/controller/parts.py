@@ -89,24 +89,22 @@ def assemble(
     knowledge = Knowledge(caches, observations, investigator, clock, rules)
     events = EventRecorder(client, clock, COMPONENT, settings.identity)
     climber = Climber(client, knowledge.chains)
-    allowed, own_writes = settings.allow_template_injection, observations.own_writes
+    allowed = settings.allow_template_injection
     injector = Injector(client, knowledge, events, allowed=allowed)
     claims = controller(ClaimReconciler(client, knowledge, events, telemetry))
-    workloads = controller(
-        WorkloadReconciler(client, caches, own_writes, events, climber, injector)
-    )
+    workloads = controller(WorkloadReconciler(client, knowledge, events, climber, injector))
     stays = settings.duty is not Duty.PLAN
     plans = controller(DowngradePlanReconciler(client, knowledge, stays=stays))
     groups = controller(PodGroupReconciler(client, knowledge, events))
     batch = settings.batch_seconds
     queues = Queues(
         claims=in_scope(partial(claims.queue.add, delay=batch)),
+        soon=in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
+        urgent=in_scope(claims.queue.add),
         workloads=in_scope(workloads.queue.add),
         plans=plans.queue.add,
         groups=in_scope(partial(groups.queue.add, delay=batch)),
         new_groups=in_scope(groups.queue.add),
-        urgent=in_scope(claims.queue.add),
-        soon=in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
     )
     triggers = Triggers(caches, observations, queues, climber)
     climber.resolved = triggers.owner_known

@@ -24,6 +24,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
+from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.ordinals import (
     NOTHING_KNOWN,
     OrdinalFacts,
@@ -128,7 +129,7 @@ class Snapshots:
             latest = latest if latest and reaches(latest, version) else version
         seen.ghosts.observe_record(key, recorded, latest)
         for reservation in filter(lambda reservation: reservation.metadata.deleting, reservations):
-            seen.claims.observe_withdrawn(reservation.metadata)
+            seen.reservations.withdrawn(reservation)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
@@ -151,7 +152,7 @@ class Snapshots:
         )
         pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
-        ghosts, rules, gone = seen.ghosts.of(key), know.rules, know.investigator.gone
+        rules, gone = know.rules, know.investigator.gone
         if seen.kcm_left_dead_references:
             # the rules of the detected cluster, corrected by its observed behavior
             rules = replace(rules, kcm_cleans_mixed_lists=False)
@@ -159,11 +160,12 @@ class Snapshots:
             rules = replace(rules, kcm_lists_finished_pods=True)
         if seen.drivers.refusing:
             rules = replace(rules, refusing_drivers=seen.drivers.refusing)
-        memory = seen.claims.memory_without_claim(key)
+        # without a claim, nothing waits for its ghosts: those on record stay there
+        memory, ghosts = Memory(), tuple(SeenGhost(it.pod) for it in seen.ghosts.of(key))
         if claim is not None:
+            ghosts = seen.ghosts.of(key)
             memory = seen.claims.memory(
                 claim,
-                ghosts,
                 seen.arrivals.ages(pending) if pending else {},
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
@@ -179,7 +181,7 @@ class Snapshots:
             claim=claim,
             reservations=held,
             pods=pods,
-            ghosts=ghosts.pods,
+            ghosts=ghosts,
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
             slices=caches.slices_of(claim),
@@ -210,28 +212,22 @@ class Snapshots:
     def _held(
         self, reservation: ClaimReservation, findings: Findings, pods: tuple[Pod, ...]
     ) -> Held:
-        memories, meta = self._know.observations.claims, reservation.metadata
-        ref = reservation.spec.workload_ref
+        seen, ref = self._know.observations, reservation.spec.workload_ref
         kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
         served = kind.resource if kind is not None else None
         # a kind that is not served now has entries in lists, by the plural of its rule
         plural = kind.rule.plural if kind is not None else ""
+        requests = seen.reservations.requests(reservation)
         held = Held(
             reservation,
             with_group_of_pods(self._state(reservation, findings), pods),
             wanted=self._wanted(reservation),
             api_version=served.api_version if served is not None else "",
             served_as=served.plural if served is not None else plural,
-            idle_age=memories.recorded.idle_age(reservation),
-            idle_outdated=memories.recorded.idle_outdated(reservation),
-            unused_age=memories.recorded.unused_age(reservation),
-            since_use=memories.recorded.since_use(reservation),
-            requests_met=memories.requests_met(reserved_key(reservation), meta),
+            requests_met=seen.claims.requests_met(reserved_key(reservation), requests),
             above=self._above(reservation),
         )
-        if meta.deleting:
-            held = replace(held, withdrawn_age=memories.withdrawn_age(meta))
-        return held
+        return seen.reservations.with_memory(held)
 
     def _above(self, reservation: ClaimReservation) -> str:
         """What is to be said of an object above the workload that owns the reservation."""

@@ -28,7 +28,7 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import is_pod, is_tombstone
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.release import lifecycle
+from claimctl.reservation.release import objects
 from claimctl.reservation.release.protocol import (
     finalizer_step,
     is_fenced,
@@ -72,7 +72,7 @@ def decide(snapshot: Snapshot) -> Decision:
             return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
     if snapshot.to_create is not None and snapshot.rules.makes_reservations:
         return Decision(write=CreateReservation(snapshot.to_create))
-    if (gone := lifecycle.goes_with_reservation(snapshot)) is not None:
+    if (gone := objects.goes_with_reservation(snapshot)) is not None:
         return Decision(write=gone)
     # 3. Ask for live reads of workloads for which the caches may be outdated.
     if needs := tuple(outdated_workloads(snapshot)):
@@ -86,7 +86,7 @@ def decide(snapshot: Snapshot) -> Decision:
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     match facts.phase:
         case Phase.ABSENT:
-            lifecycle.handle_absent(facts, decision)
+            objects.handle_absent(facts, decision)
         case Phase.UNALLOCATED:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
@@ -138,9 +138,9 @@ def decide(snapshot: Snapshot) -> Decision:
     decide_statuses(facts, decision)
     # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
     if facts.phase is Phase.UNALLOCATED and not decision.decided:
-        lifecycle.tidy(facts, decision)
+        objects.tidy(facts, decision)
     if not decision.decided and any(h.reservation.metadata.deleting for h in snapshot.reservations):
-        lifecycle.remove_reservation_finalizers(facts, decision)
+        objects.remove_reservation_finalizers(facts, decision)
     return decision
 
 

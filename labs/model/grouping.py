@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.pod_groups.assess import release_blockers
-from claimctl.reservation.pod_groups.lifecycle import (
+from claimctl.reservation.pod_groups.case import (
     Asking,
     DropGroup,
     GroupCase,
@@ -13,6 +12,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     decide_group,
     no_longer_needs,
 )
+from claimctl.reservation.pod_groups.decide import release_blockers
 from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from labs.model.objects import LONG, owner_of

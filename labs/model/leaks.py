@@ -8,8 +8,8 @@ from claimctl.reservation import decide
 from claimctl.reservation.assessment import assess
 from claimctl.reservation.assessment.assess import holds_while_waiting
 from claimctl.reservation.facts.decision import Step
-from claimctl.reservation.pod_groups import lifecycle as grouping
-from claimctl.reservation.release import lifecycle
+from claimctl.reservation.pod_groups import case as grouping
+from claimctl.reservation.release import objects as release_objects
 from claimctl.reservation.release import protocol as release
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.mutation import Mutation, without
@@ -66,7 +66,7 @@ LEAKS = (
         "never take the reservation's finalizer off",
         Hold(),
         replace(SMALL, kinds=frozenset({"withdraw"})),
-        ((lifecycle, "remove_reservation_finalizers", _unchanged),),
+        ((release_objects, "remove_reservation_finalizers", _unchanged),),
     ),
     Mutation(
         "never take the group's finalizer off",

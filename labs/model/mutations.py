@@ -12,8 +12,8 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.pod_groups import lifecycle as grouping
-from claimctl.reservation.release import lifecycle
+from claimctl.reservation.pod_groups import case as grouping
+from claimctl.reservation.release import objects as release_objects
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.users import blockers as verdict
 from claimctl.reservation.users import ghosts
@@ -249,7 +249,10 @@ FURTHER = (
         (UNLISTED,),
     ),
     Mutation(
-        "let reservations go at once", Hold(), SMALL, ((lifecycle, "is_finished_with_claim", _yes),)
+        "let reservations go at once",
+        Hold(),
+        SMALL,
+        ((release_objects, "is_finished_with_claim", _yes),),
     ),
     Mutation(
         "part from a reservation that another claimctl may be holding for",
@@ -257,13 +260,13 @@ FURTHER = (
         replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
         (
             without(
-                lifecycle,
+                release_objects,
                 "handle_absent",
                 "snapshot.rules.settle_seconds - held.withdrawn_age",
                 "0",
             ),
             without(
-                lifecycle,
+                release_objects,
                 "remove_reservation_finalizers",
                 "max(left, settle - retention.held.withdrawn_age)",
                 "left",

@@ -17,7 +17,7 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.decision import Write as RealWrite
-from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
+from claimctl.reservation.facts.memory import Arrivals, Memory, Openings, SeenGhost
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
@@ -267,12 +267,19 @@ def _ghost(pod: int, ghost: int) -> ForceDeletedPod:
     return ForceDeletedPod(uid=f"uid-{name}", name=name, node_name=node, since=builders.NOW)
 
 
-def ghosts_of(process: ModelProcess) -> tuple[ForceDeletedPod, ...]:
-    return tuple(_ghost(pod, ghost) for pod, ghost in enumerate(process.ghosts) if ghost in KNOWN)
+def ghosts_of(process: ModelProcess) -> tuple[SeenGhost, ...]:
+    return tuple(
+        SeenGhost(
+            _ghost(pod, ghost),
+            age=LONG if ghost in (Ghost.OLD, Ghost.UNSEEN_OLD) else 0.0,
+            once_recorded=bool(told),
+        )
+        for pod, (ghost, told) in enumerate(zip(process.ghosts, process.told, strict=True))
+        if ghost in KNOWN
+    )
 
 
 def memory_of(process: ModelProcess, dialect: ModelDialect) -> Memory:
-    ghosts = enumerate(process.ghosts)
     bound_by_now = max(_closed_for(process.opened), SETTLED)
     return Memory(
         version_age=LONG if process.settled else 0.0,
@@ -286,13 +293,6 @@ def memory_of(process: ModelProcess, dialect: ModelDialect) -> Memory:
             f"uid-{name_of(pod)}"
             for pod, known in enumerate(process.ghosts)
             if known == Ghost.SEEN_DONE
-        ),
-        ghost_age={
-            f"uid-{name_of(pod)}": LONG if ghost in (Ghost.OLD, Ghost.UNSEEN_OLD) else 0.0
-            for pod, ghost in ghosts
-        },
-        once_recorded_ghosts=frozenset(
-            f"uid-{name_of(pod)}" for pod, named in enumerate(process.told) if named
         ),
         dead_age={
             f"uid-{name_of(pod)}": LONG if overdue else 0.0

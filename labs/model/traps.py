@@ -14,7 +14,7 @@ from claimctl.reservation import decide
 from claimctl.reservation.assessment import assess
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.release import lifecycle
+from claimctl.reservation.release import objects as release_objects
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp
 from claimctl.reservation.users import blockers as verdict
 from labs.model.dialects import Grouped, Hold, Native
@@ -98,7 +98,7 @@ NONE_AHEAD = (
     without(assess, "_has_lost_its_hold", "snapshot.consumers.removable", "()"),
     without(assess, "_is_left_to_kcm", "snapshot.consumers.removable", "()"),
     without(
-        lifecycle,
+        release_objects,
         "is_finished_with_claim",
         "snapshot.consumers.removable",
         "frozenset()",

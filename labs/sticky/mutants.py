@@ -18,7 +18,7 @@ FOUND, MISSED = 0, 1
 SEEDS = 60
 """How many seeds are played for one bug."""
 
-LIFECYCLE = "claimctl.reservation.release.lifecycle"
+OBJECTS = "claimctl.reservation.release.objects"
 MUTANTS = (
     Mutant(
         "hold no sticky claim",
@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "delete a claim that pods name",
-        LIFECYCLE,
+        OBJECTS,
         "is_over",
         """
         return (
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "delete a claim without a LIST of pods",
-        LIFECYCLE,
+        OBJECTS,
         "tidy",
         """
         if live is None:
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "keep what nobody will use again",
-        LIFECYCLE,
+        OBJECTS,
         "is_over",
         "held.workload.claim_over",
         "False",

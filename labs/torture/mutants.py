@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     Mutant(
         "let a reservation go before its release",
-        "claimctl.reservation.release.lifecycle",
+        "claimctl.reservation.release.objects",
         "remove_reservation_finalizers",
         "if not is_finished_with_claim(facts, retention): continue",
         "",

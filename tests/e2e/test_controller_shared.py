@@ -8,9 +8,10 @@ import pytest
 import yaml
 from kube_in_process.options import ClusterOptions
 
-from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.wire.meta import find_condition
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, PODGROUP_136, Stage
+from tests.e2e.harness import HOLD_134, HOLD_136, NAMESPACE, PODGROUP_136, Stage
 from tests.support.tutorial import PAGE
 
 pytestmark = pytest.mark.cluster(HOLD_136)
@@ -60,6 +61,32 @@ async def test_a_claim_of_two_workloads_is_held_until_both_are_done(
     assert (await stage.claim()).status.allocation == before
     await stage.patch(DEPLOYMENTS, "serve", {"spec": {"replicas": 0}})
     await stage.until_released()
+
+
+async def own_hold_of(stage: Stage, workload: str) -> tuple[str, str]:
+    """Status and reason of the condition Reserved of a workload's ClaimReservation, once it is
+    there."""
+    made = (await stage.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
+    (mine,) = (it for it in made if it.spec.workload_ref.name == workload)
+    reserved = find_condition(mine.status.conditions, "Reserved")
+    return (reserved.status, reserved.reason) if reserved is not None else ("", "")
+
+
+@every
+async def test_a_hold_that_is_over_says_that_the_claim_stays_for_another(
+    stage: Stage, options: ClusterOptions
+) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(JOBS, manifests.job("once", pods=1, seconds=20, reserve="*"))
+    await share(stage, "serve", options)
+    await stage.until_running(2)
+
+    async def is_over() -> bool:
+        return await own_hold_of(stage, "once") == ("False", "OtherHolders")
+
+    await stage.until(is_over, "the ClaimReservation of the Job says for whom the claim stays")
+    assert await own_hold_of(stage, "serve") == ("True", "Reserved")
 
 
 def bare_pod(name: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.devices import DeviceKey, judge, stays_gone
-from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
+from claimctl.reservation.facts.memory import Arrivals, Memory, Openings, SeenGhost
 from claimctl.reservation.facts.pods import evicts_a_pod, is_done
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod, is_pod_group
@@ -146,11 +146,14 @@ class DecisionStage:
                     self._confirmed.get(name, workload),
                     withdrawn_age=self._withdrawn_age(),
                     idle_age=self._idle_age(made),
+                    status_age=self.time - self._status_written.get(name, -inf),
                 )
                 for name, (made, workload) in self.reservations.items()
             ),
             pods=tuple(self.pods.values()),
-            ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
+            ghosts=tuple(
+                SeenGhost(ghost, self.time - since) for ghost, since in self.ghosts.values()
+            ),
             nodes=self.nodes,
             slices=self.slices,
             groups=tuple(self.groups.values()),
@@ -208,9 +211,7 @@ class DecisionStage:
             version_age=self.time - self._version_seen[1],
             deleting_age=0.0 if self._deleting_seen is None else self.time - self._deleting_seen,
             blind_age=None if self.watched_since_before_allocation else self.time,
-            ghost_age={uid: self.time - since for uid, (_, since) in self.ghosts.items()},
             dead_age={uid: self.time - since for uid, since in self._dead_seen.items()},
-            status_age={name: self.time - at for name, at in self._status_written.items()},
             repeated_writes=self.repeated_writes,
             allocated_age=self.time - self.allocated_at,
             deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],

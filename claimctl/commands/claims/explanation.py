@@ -6,7 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -31,10 +31,10 @@ from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.devices import drivers_on, pools_of
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
+from claimctl.reservation.facts.memory import Memory, Openings, SeenGhost, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
+from claimctl.reservation.facts.pools import drivers_on, pools_of
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
@@ -210,17 +210,10 @@ async def explain(
             refusing_drivers=_held_late(claim, reservations),
         ),
         memory=Memory(
-            # a controller that has started since counts from its own start
-            ghost_age={
-                ghost.uid: (now - max(ghost.since, watched_since or ghost.since)).total_seconds()
-                for ghost in ghosts
-                if ghost.since is not None
-            },
-            ghost_signs=await _ghost_signs(client, ghosts, now),
             evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fence_age(reservations, now, watched_since)),
         ),
-        ghosts=ghosts,
+        ghosts=await _seen(client, ghosts, now, watched_since),
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
@@ -229,7 +222,7 @@ async def explain(
     if pods or claim.status.allocation is not None:
         snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
-            snapshot = replace(snapshot, memory=_with_drivers(snapshot))
+            snapshot = replace(snapshot, ghosts=tuple(_with_drivers(snapshot)))
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -339,10 +332,14 @@ def _fence_age(
     return max(min(ages, default=0.0), 0.0)
 
 
-async def _ghost_signs(
-    client: Client, ghosts: tuple[ForceDeletedPod, ...], now: datetime
-) -> dict[str, SignsOfLife]:
-    """What one look at the Leases of the ghosts' nodes shows; nothing of a node without a Lease.
+async def _seen(
+    client: Client,
+    ghosts: tuple[ForceDeletedPod, ...],
+    now: datetime,
+    watched_since: datetime | None,
+) -> tuple[SeenGhost, ...]:
+    """The ghosts as a controller knows them that watches since then, and what one look at the
+    Leases of their nodes shows; nothing of a node without a Lease.
 
     The controller looks again and again, so only it knows whether a ghost has ended.
     """
@@ -356,28 +353,31 @@ async def _ghost_signs(
             leases[node] = SignsOfLife((0.0,))
         except NotFound:
             continue
-    return {ghost.uid: leases[ghost.node_name] for ghost in ghosts if ghost.node_name in leases}
+    seen = []
+    for ghost in ghosts:
+        since = ghost.since or now
+        # a controller that has started since counts from its own start
+        age = (now - max(since, watched_since or since)).total_seconds()
+        seen.append(SeenGhost(ghost, age, leases.get(ghost.node_name)))
+    return tuple(seen)
 
 
-def _with_drivers(snapshot: Snapshot) -> Memory:
-    """The memory with the drivers that are away from the nodes of ghosts, as the slices show.
+def _with_drivers(snapshot: Snapshot) -> Iterator[SeenGhost]:
+    """The ghosts with the drivers that are away from their nodes, as the slices show.
 
     Since when the slices of the others stand, only the controller knows.
     """
-    memory, signs, claim = snapshot.memory, dict(snapshot.memory.ghost_signs), snapshot.claim
+    claim = snapshot.claim
     assert claim is not None
     there = {(piece.spec.node_name, piece.spec.driver) for piece in snapshot.slices}
     for ghost in snapshot.ghosts:
-        drivers = drivers_on(
-            ghost.node_name,
-            pools_of(claim),
-            snapshot.slices,
-            is_named=ghost.node_name in claim.nodes_named,
-        )
-        if ghost.uid in signs and drivers:
-            away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
-            signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))
-    return replace(memory, ghost_signs=signs)
+        node, signs = ghost.pod.node_name, ghost.signs
+        is_named = node in claim.nodes_named
+        drivers = drivers_on(node, pools_of(claim), snapshot.slices, is_named=is_named)
+        if signs is not None and drivers:
+            away = tuple(sorted(name for name in drivers if (node, name) not in there))
+            signs = replace(signs, away=away, stood=(inf, 0.0))
+        yield replace(ghost, signs=signs)
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
@@ -397,6 +397,8 @@ def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
             end = explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
             left = f"; {duration(blocker.after)} left, until {end:%H:%M:%S}Z"
         return f"{verb} ({blocker.reason}): {blocker.message}{left}"
+    if retention.action is Action.RELEASE and explanation.assessment.held:
+        return f"holds it no more ({retention.reason}), and another ClaimReservation does"
     if retention.action is Action.RELEASE:
         return f"releases the claim ({retention.reason})"
     return f"inactive ({retention.reason})"

@@ -71,14 +71,15 @@ def release_steps(explanation: Explanation) -> Iterator[str]:
     release = f"claimctl release {explanation.view.name} -n {namespace}"
     for reason in dict.fromkeys(blocker.reason for blocker in explanation.obstacles):
         if reason is Reason.FORCE_DELETED_PODS:
-            ghosts = [(ghost.name, ghost.node_name or "its node") for ghost in snapshot.ghosts]
+            vanished = [ghost.pod for ghost in snapshot.ghosts]
+            ghosts = [(pod.name, pod.node_name or "its node") for pod in vanished]
             for node in dict.fromkeys(node for _, node in ghosts):
                 names = ", ".join(name for name, where in ghosts if where == node)
                 yield (
                     f"Wait until the kubelet of {node} has ended {names}, and its driver has "
                     "unprepared the devices."
                 )
-            for node in sorted({ghost.node_name for ghost in snapshot.ghosts if ghost.node_name}):
+            for node in sorted({pod.node_name for pod in vanished if pod.node_name}):
                 yield f"If node {node} is off for good, say so: {release} --node-is-off {node}"
         elif reason is Reason.PODS_MAY_BE_BOUND:
             pods = sorted(pod.metadata.name for pod in snapshot.consumers.pending.values())

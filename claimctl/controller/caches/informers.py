@@ -19,7 +19,6 @@ from claimctl.controller.caches.slim import (
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.reservation.facts.devices import PoolKey, drivers_on, pools_of
 from claimctl.reservation.facts.ordinals import (
     owner_ref,
     part_of,
@@ -28,6 +27,7 @@ from claimctl.reservation.facts.ordinals import (
     waits_for_policy,
 )
 from claimctl.reservation.facts.pods import claim_names, names_in
+from claimctl.reservation.facts.pools import PoolKey, drivers_on, pools_of
 from claimctl.reservation.facts.references import groups_in, is_pod
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import judged, named_claims

@@ -19,78 +19,80 @@ could have vanished unseen. Two versions decide it, which come from one etcd (``
 Where pods are listed one by one, the claim's own list is a second witness. Each pod is listed
 before it is bound, each version of the claim is one watch event, and each listed pod is noted. So a
 gap in the pod watch hides no such pod, unless the watch of claims had a gap, too, and the claim has
-another version after it (``unnoticed_at``).
+another version after it.
+
+The caches of pods and of claims have gaps of their own, so each question has a mark of its own:
+
+- May a pod have used the allocation before the pods were listed? ``made_after`` and ``known_at``,
+  compared with the version of the LIST (``Memory.blind_age``).
+- May a listed pod have vanished unnoticed? ``noted_since`` and ``unnoticed_at``
+  (``Memory.unnoticed_age``).
+- Is every pod noted that the allocation ever listed? ``noted_from`` in ``openings``
+  (``Memory.history_complete``).
+- For how long is every version of the list known? ``watched`` in ``openings``
+  (``Openings.watched_age``).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
 
-from cachetools import LRUCache
-from msgspec import structs
-
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
+from claimctl.controller.observations.own_writes import repeats
 from claimctl.reservation.facts.devices import DeviceKey, JudgedDevice, stays_gone
 from claimctl.reservation.facts.memory import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
-from claimctl.wire.reservations import RELEASE_REQUESTS, ClaimReservation, ClaimReservationStatus
 from claimctl.wire.seams import Clock
 
-REMEMBERED_RESERVATIONS = 10_000
-REMEMBERED_TIMES = 20_000
-"""The number of remembered times; each reservation has two."""
-
-OUT_OF_STEP_SECONDS = 5.0
-"""Changes of pods and of reservations may arrive in another order within so many seconds."""
-
 T = TypeVar("T")
-_Key = tuple[str, str]
 
 REFUSED_SECONDS = 3600.0
 """How long a claim is left alone whose every change the API server refuses, in seconds."""
-REPEAT_SECONDS = 60.0
-"""How long writes are remembered, in seconds, to detect another client that undoes them."""
 
 Content = tuple[Reference, ...]
-_Statuses = deque[tuple[float, int]]
-"""The times and digests of the written statuses."""
 
 
 @dataclass(slots=True)
 class _Observed:
+    """One claim: first its states, then what may have been missed, then this process's writes."""
+
     uid: str
     version: str
     version_since: float
     allocated_since: float | None = None
     deleting_since: float | None = None
-    made_after: str = ""
-    """The claim's present or next allocation was made by this version or a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
+    """By UID of a listed pod: since when it is gone or done."""
     unstarted_since: dict[str, float] = field(default_factory=dict)
+    """By UID of a bound pod: since when it has not started."""
     gone_since: dict[DeviceKey, float] = field(default_factory=dict)
+    """By device of the present allocation: since when its pool lacks it."""
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
-    fenced_at: float | None = None
-    """When this process fenced the claim's present allocation."""
-    deallocated: str = ""
-    """The version of the write by which this process deallocated the claim."""
+
+    made_after: str = ""
+    """The claim's present or next allocation was made by this version or a later one."""
     known_at: str = ""
     """The version up to which an earlier leader has put all vanished pods on record."""
     noted_since: str = ""
     """The version from which on this process noted every pod that the list has."""
     unnoticed_at: float | None = None
     """When a listed pod may last have vanished without this process having noted it."""
+
+    fenced_at: float | None = None
+    """When this process fenced the claim's present allocation."""
+    deallocated: str = ""
+    """The version of the write by which this process deallocated the claim."""
     refused_at: float | None = None
     """When the API server last refused to change the claim at all."""
     writes: deque[tuple[float, Content]] = field(default_factory=lambda: deque(maxlen=32))
+    """The lists that this process wrote for the present allocation."""
 
 
 class Memories:
@@ -98,12 +100,8 @@ class Memories:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.recorded = RecordedTimes(clock)
         self.openings = OpeningsSeen(clock)
         self._claims: dict[ClaimKey, _Observed] = {}
-        self._withdrawn: LRUCache[str, float] = LRUCache(REMEMBERED_RESERVATIONS)
-        self._statuses: dict[ClaimKey, dict[str, _Statuses]] = {}
-        self._due: dict[ClaimKey, dict[str, float]] = {}
         self.checkpoint = ""
         """The version that the first LISTs show, if an earlier leader noted it in the Lease."""
         self.covers: Callable[[ClaimKey], bool] = lambda key: True
@@ -204,29 +202,13 @@ class Memories:
         """Note a LIST of all reservations: some may have come and gone unseen before it."""
         self.least_checkpoint = version
 
-    def observe_withdrawn(self, reservation: ObjectMeta) -> None:
-        """Note that a reservation is being deleted."""
-        self._withdrawn.setdefault(reservation.uid, self._clock.monotonic())
-
-    def withdrawn_age(self, reservation: ObjectMeta) -> float:
-        """Seconds since this process first noted that the reservation is being deleted."""
-        now = self._clock.monotonic()
-        return now - self._withdrawn.get(reservation.uid, now)
-
     def forget(self, key: ClaimKey) -> None:
         self._claims.pop(key, None)
-        self._statuses.pop(key, None)
-        self._due.pop(key, None)
 
-    def reservation_gone(self, key: ClaimKey, reservation: str, version: str) -> None:
+    def reservation_gone(self, key: ClaimKey, version: str) -> None:
         """Note that a reservation was deleted at this version, or before it."""
         last = self._withdrawn_at.get(key.namespace, version)
         self._withdrawn_at[key.namespace] = version if _certainly(version, last) else last
-        written = self._statuses.get(key, {})
-        written.pop(reservation, None)
-        if not written:
-            self._statuses.pop(key, None)
-        self.statuses_due(key, self._due.get(key, {}).keys() - {reservation})
         # The status of this reservation may have been the only record of a ghost.
         if (observed := self._claims.get(key)) is not None and observed.known_at:
             observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
@@ -267,27 +249,22 @@ class Memories:
         if (observed := self._claims.get(ClaimKey(*written.key))) is not None:
             observed.deallocated = observed.made_after = written.resource_version
 
-    def requests_met(self, key: ClaimKey, reservation: ObjectMeta) -> tuple[str, ...]:
-        """The annotations that asked for a release, if the claim had no allocation since then."""
+    def requests_met(
+        self, key: ClaimKey, requests: Mapping[str, tuple[str, str]]
+    ) -> tuple[str, ...]:
+        """The annotations that asked for a release, if the claim had no allocation since then.
+
+        Args:
+            requests: see ``ReservationsSeen.requests``.
+        """
         observed = self._claims.get(key)
         if observed is None:
             return ()
         return tuple(
             name
-            for name in RELEASE_REQUESTS
-            if reservation.annotation(name) == observed.uid
-            and _certainly(observed.made_after, self.recorded.asked_at(reservation, name))
+            for name, (asked, version) in requests.items()
+            if asked == observed.uid and _certainly(observed.made_after, version)
         )
-
-    def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
-        written = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))
-        written.append((self._clock.monotonic(), _digest(status)))
-
-    def statuses_due(self, key: ClaimKey, reservations: Iterable[str]) -> None:
-        """Note which reservations of the claim have another status than they should have."""
-        now, known = self._clock.monotonic(), self._due.pop(key, {})
-        if due := {name: known.get(name, now) for name in reservations}:
-            self._due[key] = due
 
     def allocated_age(self, key: ClaimKey) -> float:
         """Seconds since this process first saw the claim allocated; 0 if it is not allocated."""
@@ -329,7 +306,6 @@ class Memories:
     def memory(
         self,
         claim: ResourceClaim,
-        ghosts: Ghosts,
         pod_age: Mapping[str, float] | None = None,
         *,
         history_complete: bool = False,
@@ -343,8 +319,7 @@ class Memories:
         """
         now, key = self._clock.monotonic(), ClaimKey(*claim.metadata.key)
         observed = self._claims.get(key) or _first_observed(claim, now)
-        return replace(
-            self.memory_without_claim(key),
+        return Memory(
             version_age=now - observed.version_since,
             allocated_age=_age(now, observed.allocated_since, inf),
             deleting_age=_age(now, observed.deleting_since, 0.0),
@@ -352,10 +327,6 @@ class Memories:
             arrivals=self.openings.arrivals(claim, pod_age or {}),
             blind_age=self._blind_age(observed, claim, now),
             unnoticed_age=_age(now, observed.unnoticed_at, inf),
-            ghost_age=dict(ghosts.ages),
-            ghost_signs=dict(ghosts.signs),
-            ghost_gone_by=dict(ghosts.gone_by),
-            once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},
             evicting=observed.evicting,
@@ -364,7 +335,7 @@ class Memories:
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
             unchangeable_left=max(REFUSED_SECONDS - _age(now, observed.refused_at, inf), 0.0),
-            repeated_writes=_repeats(observed.writes, now),
+            repeated_writes=repeats(observed.writes, now),
         )
 
     def _blind_age(self, observed: _Observed, claim: ResourceClaim, now: float) -> float | None:
@@ -373,14 +344,6 @@ class Memories:
         if _certainly(observed.known_at, self._pods_listed):
             return None
         return now - self._pods_listed_at
-
-    def memory_without_claim(self, key: ClaimKey) -> Memory:
-        now, written = self._clock.monotonic(), self._statuses.get(key, {})
-        return Memory(
-            status_age={name: now - statuses[-1][0] for name, statuses in written.items()},
-            due_age={name: now - since for name, since in self._due.get(key, {}).items()},
-            repeated_statuses={name: _repeats(statuses, now) for name, statuses in written.items()},
-        )
 
 
 def _first_observed(claim: ResourceClaim, now: float) -> _Observed:
@@ -410,98 +373,3 @@ def _certainly(version: str, other: str) -> bool:
 
 def _age(now: float, since: float | None, never: T) -> float | T:
     return never if since is None else now - since
-
-
-def _digest(status: ClaimReservationStatus) -> int:
-    """A digest of the status without the times of its conditions."""
-    timeless = [structs.replace(entry, last_transition_time=None) for entry in status.conditions]
-    return hash(structs.replace(status, conditions=tuple(timeless)))
-
-
-def _repeats(writes: Iterable[tuple[float, object]], now: float) -> int:
-    """How often the content of the last write was written before."""
-    recent = [content for at, content in writes if now - at < REPEAT_SECONDS]
-    return recent.count(recent[-1]) - 1 if recent else 0
-
-
-class RecordedTimes:
-    """The ages of the times in reservations' statuses, by this process's clock.
-
-    Another controller may have written a time by a wrong clock. If this process saw the time
-    appear, even as a standby, its age starts then. Else its age is taken from the wall clock. A
-    claim that this process has seen in use was not idle, even if no status records it.
-
-    Also noted is the version at which a release was requested.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._since: LRUCache[_Key, tuple[datetime, float]] = LRUCache(REMEMBERED_TIMES)
-        self._used: OrderedDict[ClaimKey, float] = OrderedDict()
-        self._asked: LRUCache[_Key, tuple[str, str]] = LRUCache(REMEMBERED_TIMES)
-
-    def used(self, claim: ClaimKey) -> None:
-        """Note that a pod uses the claim or will soon, or did so until now."""
-        # every pod of a LIST comes here, and an LRUCache takes twice as long
-        self._used[claim] = self._clock.monotonic()
-        self._used.move_to_end(claim)
-        if len(self._used) > REMEMBERED_TIMES:
-            self._used.popitem(last=False)
-
-    def see(self, old: ClaimReservation | None, new: ClaimReservation) -> None:
-        """Note a version of a reservation; ``old`` is the last known one."""
-        watched = old is not None and old.metadata.uid == new.metadata.uid
-        for name, moment in _times(new.status):
-            key = (new.metadata.uid, name)
-            known = self._since.get(key)
-            if moment is None:
-                self._since.pop(key, None)
-            elif known is None or known[0] != moment:
-                passed = max((self._clock.now() - moment).total_seconds(), 0.0)
-                before = 0.0 if watched else passed
-                self._since[key] = moment, self._clock.monotonic() - before
-        for annotation in RELEASE_REQUESTS:
-            self._see_request(new.metadata, annotation)
-
-    def _see_request(self, meta: ObjectMeta, annotation: str) -> None:
-        asked, key = meta.annotation(annotation), (meta.uid, annotation)
-        if asked is None:
-            self._asked.pop(key, None)
-        elif self._asked.get(key, ("", ""))[0] != asked:
-            self._asked[key] = asked, meta.resource_version
-
-    def asked_at(self, reservation: ObjectMeta, annotation: str) -> str:
-        """The first seen version with the present request for a release, or ''."""
-        asked, version = self._asked.get((reservation.uid, annotation), (None, ""))
-        return version if asked == reservation.annotation(annotation) else ""
-
-    def idle_age(self, reservation: ClaimReservation) -> float | None:
-        """Seconds since ``idleSince``, or since the claim was last seen in use if that is less.
-        None if ``idleSince`` is not set, or was not seen to appear."""
-        age = self._age(reservation, "idle")
-        return None if age is None else min(age, self.since_use(reservation))
-
-    def idle_outdated(self, reservation: ClaimReservation) -> bool:
-        """Whether the claim was seen in use after ``idleSince``, and no status records this."""
-        age = self._age(reservation, "idle") or 0.0
-        return age - self.since_use(reservation) > OUT_OF_STEP_SECONDS
-
-    def since_use(self, reservation: ClaimReservation) -> float:
-        """Seconds since a pod was seen that used the claim, or soon would; infinite if none was."""
-        name = reservation.spec.resource_claim_name
-        used = self._used.get(ClaimKey(reservation.metadata.namespace, name))
-        return inf if used is None else self._clock.monotonic() - used
-
-    def unused_age(self, reservation: ClaimReservation) -> float | None:
-        """Seconds since ``lastConsumerTime``; None if it is not set, or was not seen to appear."""
-        return self._age(reservation, "unused")
-
-    def _age(self, reservation: ClaimReservation, name: str) -> float | None:
-        known = self._since.get((reservation.metadata.uid, name))
-        if known is None or known[0] != dict(_times(reservation.status))[name]:
-            return None
-        return self._clock.monotonic() - known[1]
-
-
-def _times(status: ClaimReservationStatus) -> tuple[tuple[str, datetime | None], ...]:
-    return ("idle", status.idle_since), ("unused", status.last_consumer_time)

@@ -7,7 +7,7 @@ devices show by their slices that they are there to take part in it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from cachetools import TTLCache
 
@@ -52,20 +52,18 @@ class GhostSigns:
             REMEMBERED_NODES, ALL_CLAIMS_SECONDS, clock.monotonic
         )
 
-    def of(
-        self, key: ClaimKey, ghosts: Iterable[tuple[str, KnownGhost]]
-    ) -> Iterator[tuple[str, SignsOfLife]]:
-        """The signs of life for the ghosts of a claim, by UID; none where the machine is another
-        one by now, or nothing is known of its kubelet."""
-        for uid, known in ghosts:
-            node, boot = known.pod.node_name, known.pod.boot_id
-            if known.ended:
-                yield uid, SignsOfLife(ended=True)
-            elif not self._boots.replaced(node, boot):
-                signs = self._kubelets.signs(node, known.since, known.signs_count_from)
-                if signs is not None:
-                    drivers = self._drivers_on(key, known.pod)
-                    yield uid, self._slices.beside(signs, node, drivers)
+    def of(self, key: ClaimKey, known: KnownGhost) -> SignsOfLife | None:
+        """The signs of life for a ghost of a claim; None where the machine is another one by now,
+        or nothing is known of its kubelet."""
+        node, boot = known.pod.node_name, known.pod.boot_id
+        if known.ended:
+            return SignsOfLife(ended=True)
+        if self._boots.replaced(node, boot):
+            return None
+        signs = self._kubelets.signs(node, known.since, known.signs_count_from)
+        if signs is None:
+            return None
+        return self._slices.beside(signs, node, self._drivers_on(key, known.pod))
 
     def _drivers_on(self, key: ClaimKey, ghost: ForceDeletedPod) -> frozenset[str]:
         """The drivers for which a ghost of the claim waits."""
@@ -106,19 +104,16 @@ class GhostSigns:
         """Note which ghosts of a node have ended by its signs of life; return their claims."""
         ended, now = [], self._clock.monotonic()
         for key, known in self._known.on(node_name):
-            for _, signs in self.of(key, [(known.pod.uid, known)]):
-                if has_ended(known.pod, now - known.since, signs):
-                    ended.append((key, known))
+            signs = self.of(key, known)
+            if signs is not None and has_ended(known.pod, now - known.since, signs):
+                ended.append((key, known))
         return self.end(ended)
 
     def wait_for_drivers(self, node_name: str) -> bool:
         """Whether each ghost of a node waits for a driver that is away."""
         on_node = self._known.on(node_name)
-        return bool(on_node) and all(
-            signs.away
-            for key, known in on_node
-            for _, signs in self.of(key, [(known.pod.uid, known)])
-        )
+        all_signs = (self.of(key, known) for key, known in on_node)
+        return bool(on_node) and all(signs.away for signs in all_signs if signs is not None)
 
     def end(self, ghosts: Iterable[tuple[ClaimKey, KnownGhost]]) -> frozenset[ClaimKey]:
         """Note that these ghosts have ended; return their claims."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 
 from cachetools import LRUCache
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from claimctl.controller.observations.ghost_signs import GhostSigns
 from claimctl.controller.observations.known_ghosts import GhostIndex, KnownGhost, rest_of
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.slices import SlicesOnNodes
-from claimctl.reservation.facts.memory import SignsOfLife
+from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.users.ghosts import MOST
@@ -48,20 +47,6 @@ MOST_IN_NAMESPACE = 5_000
 of the namespace."""
 _DEFAULT_GRACE = 30
 """The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ghosts:
-    """The ghosts of one claim, sorted by UID, each with the seconds for which it is known."""
-
-    pods: tuple[ForceDeletedPod, ...] = ()
-    ages: tuple[tuple[str, float], ...] = ()
-    once_recorded: frozenset[str] = frozenset()
-    """UIDs of the ghosts that were seen in a reservation's status."""
-    signs: tuple[tuple[str, SignsOfLife], ...] = ()
-    """By UID of a ghost whose node has a Lease: the signs of life of its kubelet."""
-    gone_by: tuple[tuple[str, str], ...] = ()
-    """By UID of a ghost: a version of the cluster at which its pods were gone."""
 
 
 class GhostLedger:
@@ -240,27 +225,30 @@ class GhostLedger:
             self._merged[key] = merged
         self._drop_ended(key, on_record)
 
-    def of(self, key: ClaimKey) -> Ghosts:
-        """The claim's ghosts as last observed."""
-        ghosts, now = dict(self._of(key)), self._clock.monotonic()
-        return Ghosts(
-            pods=tuple(known.pod for known in ghosts.values()),
-            ages=tuple((uid, now - known.since) for uid, known in ghosts.items()),
-            once_recorded=frozenset(uid for uid, known in ghosts.items() if known.recorded),
-            signs=tuple(self.signs.of(key, ghosts.items())),
-            gone_by=tuple((uid, known.gone_by) for uid, known in ghosts.items() if known.gone_by),
+    def of(self, key: ClaimKey) -> tuple[SeenGhost, ...]:
+        """The claim's ghosts as last observed, sorted by UID."""
+        now = self._clock.monotonic()
+        return tuple(
+            SeenGhost(
+                known.pod,
+                age=now - known.since,
+                signs=self.signs.of(key, known),
+                gone_by=known.gone_by,
+                once_recorded=known.recorded,
+            )
+            for known in self._of(key)
         )
 
     def any_of(self, key: ClaimKey) -> bool:
         """Whether the claim has a ghost."""
         return next(self._of(key), None) is not None
 
-    def _of(self, key: ClaimKey) -> Iterator[tuple[str, KnownGhost]]:
+    def _of(self, key: ClaimKey) -> Iterator[KnownGhost]:
         """The ghosts that count for the claim, sorted by UID."""
         rest = self._known.of(rest_of(key.namespace))
-        for uid, known in sorted({**rest, **self._known.of(key)}.items()):
+        for _, known in sorted({**rest, **self._known.of(key)}.items()):
             if not known.over:
-                yield uid, known
+                yield known
 
     def node_changed(self, node: Node) -> None:
         """Note a node: its ghosts have ended if an administrator has tainted it as out of service,

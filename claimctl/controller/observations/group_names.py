@@ -1,6 +1,6 @@
 """Since when the name of a PodGroup is not in use.
 
-A group is created again only after its name has rested (see ``pod_groups.lifecycle``).
+A group is created again only after its name has rested (see ``pod_groups.case``).
 """
 
 from __future__ import annotations

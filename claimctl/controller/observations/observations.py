@@ -19,6 +19,7 @@ from claimctl.controller.observations.group_names import GroupNames
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
 from claimctl.controller.observations.own_writes import OwnWrites
+from claimctl.controller.observations.reservations import ReservationsSeen
 from claimctl.controller.observations.slices import SlicesOnNodes
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
@@ -57,6 +58,7 @@ class Observations:
         self.slices = SlicesOnNodes(clock)
         self.ghosts = GhostLedger(clock, self.boots, self.kubelets, slices=self.slices)
         self.claims = Memories(clock)
+        self.reservations = ReservationsSeen(clock)
         self.arrivals = PodArrivals(clock)
         self.drivers = DriversSeen(clock, one_pod_drivers)
         self.own_writes = OwnWrites(clock)
@@ -89,6 +91,7 @@ class Observations:
         elif change.old is not None:
             key = ClaimKey(change.namespace, change.name)
             self.claims.forget(key)
+            self.reservations.claim_gone(key)
             self.ghosts.forget(key, change.old.metadata.resource_version)
 
     def list_changed(self, change: Change[ResourceClaim], pods: Iterable[Pod]) -> None:
@@ -119,7 +122,7 @@ class Observations:
         for pod in (change.old, change.new):
             if pod is not None and not is_done(pod) and may_use(pod):
                 for name in claim_names(pod):
-                    self.claims.recorded.used(ClaimKey(change.namespace, name))
+                    self.reservations.used(ClaimKey(change.namespace, name))
 
     def pod_beside(self, key: ClaimKey, claim: ResourceClaim, pod: Pod) -> None:
         """Note how a pod of the claim starts, or does not."""
@@ -135,10 +138,11 @@ class Observations:
 
     def reservation_changed(self, change: Change[ClaimReservation]) -> None:
         if change.new is not None:
-            self.claims.recorded.see(change.old, change.new)
+            self.reservations.see(change.old, change.new)
         elif change.old is not None:
             key = ClaimKey(change.namespace, change.old.spec.resource_claim_name)
-            self.claims.reservation_gone(key, change.name, change.old.metadata.resource_version)
+            self.claims.reservation_gone(key, change.old.metadata.resource_version)
+            self.reservations.gone(change.old)
 
     def node_changed(self, change: Change[Node]) -> bool:
         """Note a node; return whether it has been rebooted since it was last seen."""
@@ -177,9 +181,9 @@ class Observations:
                     log.info(f"{left}: claimctl removes them")
                 self.claims.wrote_list(key, write.reserved_for)
             case WriteStatus():
-                self.claims.wrote_status(key, write.reservation.metadata.name, write.status)
+                self.reservations.wrote_status(write.reservation, write.status)
                 if write.last:
-                    self.claims.statuses_due(key, ())
+                    self.reservations.statuses_due(key, ())
 
 
 def _pods_added(change: Change[ResourceClaim]) -> frozenset[str]:

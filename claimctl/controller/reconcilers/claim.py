@@ -42,7 +42,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.release.lifecycle import goes_with_reservation
+from claimctl.reservation.release.objects import goes_with_reservation
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import refused_status
 from claimctl.telemetry.face import LateLogger, Span, Telemetry
@@ -211,12 +211,12 @@ class ClaimReconciler:
         if decision.statuses:
             # without them, a write came first, and the statuses are due as before
             due = [
-                held.name
+                held.reservation.metadata.uid
                 for held in snapshot.reservations
                 if decision.statuses.get(held.name, held.reservation.status)
                 != held.reservation.status
             ]
-            self._know.observations.claims.statuses_due(key, due)
+            self._know.observations.reservations.statuses_due(key, due)
         for blocker in decision.blockers:
             if blocker.reason is Reason.SETTLING and blocker.after is not None:
                 # a LIST follows, which counts only once the pod cache has reached its version

@@ -16,8 +16,8 @@ from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.pod_groups.assess import decide_about
-from claimctl.reservation.pod_groups.lifecycle import DropGroup, GroupWrite, GuardGroup, MakeGroup
+from claimctl.reservation.pod_groups.case import DropGroup, GroupWrite, GuardGroup, MakeGroup
+from claimctl.reservation.pod_groups.decide import decide_about
 from claimctl.telemetry.face import LateLogger, Span
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
@@ -57,7 +57,7 @@ class PodGroupReconciler:
         if decision.lists:
             live = await self._know.investigator.live_pods(key.namespace)
             self._snapshots.observe(key)
-            decision = decide_about(self._snapshots.build(key, (snapshot.case.group, live)))
+            decision = decide_about(self._snapshots.build(key, (snapshot.group, live)))
         if decision.write is not None:
             return await self._carry_out(key, decision.write)
         return After(decision.after)

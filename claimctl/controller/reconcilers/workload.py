@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from claimctl.controller.caches.ancestors import Ancestry
 from claimctl.controller.caches.chains import Climber, OwnerKey
-from claimctl.controller.caches.informers import Caches, reserved_key
+from claimctl.controller.caches.informers import reserved_key
 from claimctl.controller.events import refusal, version_of, warn
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.own_writes import OwnWrites
+from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, SOON, After
@@ -66,20 +65,19 @@ class WorkloadReconciler:
     def __init__(
         self,
         client: Client,
-        caches: Caches,
-        freshness: OwnWrites,
+        knowledge: Knowledge,
         events: EventRecorder,
         climber: Climber,
-        injector: Injector | None = None,
+        injector: Injector,
     ) -> None:
         self._climber = climber
         self._client = client
-        self._caches = caches
-        self._freshness = freshness
+        self._caches = knowledge.caches
+        self._own_writes = knowledge.observations.own_writes
         self._events = events
         self._injector = injector
-        self._ancestry = Ancestry(caches, climber.chains)
-        self._unreadable = UnreadableObjects(caches)
+        self._ancestry = knowledge.ancestry
+        self._unreadable = UnreadableObjects(knowledge.caches)
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> After:
         span.set(k8s__namespace__name=key.namespace, **{f"k8s__{key.kind.lower()}__name": key.name})
@@ -140,7 +138,7 @@ class WorkloadReconciler:
         """Change the pod template if the workload asks for it; False to try again."""
         authority = self._ancestry.who_decides(POD_GROUP_ANNOTATION, workload.metadata)
         counts = authority.standing in (AnnotationStanding.OWN, AnnotationStanding.UNREAD)
-        return self._injector is None or not counts or await self._injector.inject(key, workload)
+        return not counts or await self._injector.inject(key, workload)
 
     def _kept(self, annotated: Annotated) -> frozenset[str]:
         """The claims that the workload goes on to hold although an object above decides."""
@@ -182,7 +180,7 @@ class WorkloadReconciler:
         """Make the changes, at most ``MOST_WRITES`` of them, that our own writes have not made."""
         late, writes = False, 0
         for meta, cached, write in self._steps(wanted):
-            if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, cached):
+            if self._own_writes.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, cached):
                 late = True
             elif writes == MOST_WRITES:
                 return NEXT_TURN
@@ -211,7 +209,7 @@ class WorkloadReconciler:
         meta = reservation.metadata
         body = reservation_body(reservation)
         created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
-        self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
+        self._own_writes.wrote(CLAIMRESERVATIONS, created.metadata)
         log.info("reservation created", reservation=meta.name)
         return True
 
@@ -223,7 +221,7 @@ class WorkloadReconciler:
             written = await self._client.merge_patch(CLAIMRESERVATIONS, meta, {"spec": body})
         except (Conflict, NotFound):
             return False
-        self._freshness.wrote(CLAIMRESERVATIONS, written.metadata)
+        self._own_writes.wrote(CLAIMRESERVATIONS, written.metadata)
         return True
 
     async def _delete(self, reservation: ClaimReservation) -> bool:

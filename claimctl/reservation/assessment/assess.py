@@ -94,6 +94,10 @@ class Assessment:
         by_allocation = late and self.plan is not None and retention.action is Action.HOLD
         return retention.is_listed or (by_allocation and retention.reference is not None)
 
+    def is_kept_for_others(self, retention: RetentionDecision) -> bool:
+        """Whether the hold of the reservation is over, and another one holds the claim."""
+        return self.held and retention.action is Action.RELEASE and not self.is_held_for(retention)
+
     @property
     def claim(self) -> ResourceClaim:
         """The claim. It exists in every phase but ``ABSENT``."""

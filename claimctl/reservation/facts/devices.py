@@ -1,6 +1,7 @@
-"""What the ResourceSlices say about a claim's devices: one judgement for everything that asks.
+"""What has become of a claim's devices, as the ResourceSlices say: one judgement for all who ask.
 
-First what has become of each device, then where the devices are.
+A device is there, gone or tainted, or nothing is known of it (``judge``). ``Snapshot.loss`` says
+what follows for the claim, and how it is told is here, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from claimctl.text import listed
 from claimctl.wire.claims import (
     Device,
     DeviceRequestAllocationResult,
-    ResourceClaim,
     ResourceSlice,
 )
 from claimctl.wire.nodes import Taint
@@ -26,8 +26,6 @@ them."""
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
-PoolKey = tuple[str, str]
-"""Driver and name of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,34 +122,4 @@ def after_eviction(kinds: Collection[str]) -> str:
         f"new pods of the {listed(sorted(kinds))} may come before the evicted ones are gone, and "
         "are evicted in turn, without end: for another device, scale it to 0 and back, or suspend "
         "and resume it"
-    )
-
-
-def pools_of(claim: ResourceClaim) -> list[PoolKey]:
-    """The pools of the allocation's devices."""
-    return sorted({(device.driver, device.pool) for device in claim.devices})
-
-
-def drivers_on(
-    node: str, pools: Iterable[PoolKey], slices: Iterable[ResourceSlice], *, is_named: bool
-) -> frozenset[str]:
-    """The drivers of the pools whose devices belong to a node.
-
-    A slice of the node shows it. A driver that is away publishes none: then the allocation alone
-    shows it, unless the pool has only slices that belong to no node.
-
-    Args:
-        pools: those of the devices.
-        slices: those of the pools.
-        is_named: whether the allocation names the node.
-    """
-    places: dict[PoolKey, set[str]] = {pool: set() for pool in pools}
-    for piece in slices:
-        pool = (piece.spec.driver, piece.spec.pool.name)
-        if pool in places:
-            places[pool].add(piece.spec.node_name)
-    return frozenset(
-        driver
-        for (driver, _), nodes in places.items()
-        if node in nodes or (is_named and nodes != {""})
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from claimctl.reservation.facts.devices import DeviceKey
+from claimctl.wire.reservations import ForceDeletedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,21 @@ class SignsOfLife:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenGhost:
+    """A ghost, and what this process knows of it."""
+
+    pod: ForceDeletedPod
+    age: float = 0.0
+    """Seconds since this process first knew of it."""
+    signs: SignsOfLife | None = None
+    """The signs of life of its kubelet; None if its node was not looked at."""
+    gone_by: str = ""
+    """A version of the cluster at which its pods were gone; '' if unknown."""
+    once_recorded: bool = False
+    """Whether this process has seen it in a status."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The memory of this process. Ages are seconds on its monotonic clock."""
 
@@ -86,17 +102,8 @@ class Memory:
     unnoticed_age: float = 0.0
     """For a claim whose pods are listed one by one: time since a pod may last have been listed and
     have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
-    ghost_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a ghost: time since this process first knew of it."""
     dead_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a listed pod: time since it was first seen gone or done."""
-    status_age: Mapping[str, float] = field(default_factory=dict)
-    """By reservation name: time since the last write of its status."""
-    due_age: Mapping[str, float] | None = None
-    """By reservation name: time since its status has had to change. A reservation that is not here
-    has just changed. None if statuses need not wait for further changes."""
-    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
-    """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
     suspicion_left: float | None = None
@@ -106,12 +113,6 @@ class Memory:
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
     gone_age: Mapping[DeviceKey, float] = field(default_factory=dict)
     """By device of the present allocation: time since its pool was first seen without it."""
-    ghost_signs: Mapping[str, SignsOfLife] = field(default_factory=dict)
-    """By UID of a ghost: the signs of life of its kubelet, if its node was looked at."""
-    ghost_gone_by: Mapping[str, str] = field(default_factory=dict)
-    """By UID of a ghost: a version of the cluster at which its pods were gone, if it is known."""
-    once_recorded_ghosts: frozenset[str] = frozenset()
-    """UIDs of the ghosts that this process has seen in a status."""
     history_complete: bool = False
     """Whether this process has watched the claim without a gap since it was allocated, so it knows
     every pod ever listed."""

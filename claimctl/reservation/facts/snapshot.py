@@ -20,7 +20,7 @@ from claimctl.reservation.facts.devices import (
     stays_gone,
 )
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -40,7 +40,7 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.placement import NO_EXECUTE, admits, lasting_taints, selects
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import WAIT_FOR_THEIR_PODS
 
@@ -151,6 +151,12 @@ class Held:
     """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
     since_use: float = inf
     """Seconds since this process last saw a pod that used the claim, or was about to."""
+    status_age: float = inf
+    """Seconds since this process last wrote the status."""
+    due_age: float = inf
+    """Seconds since the status has had to change; inf if it need not wait for further changes."""
+    repeated_statuses: int = 0
+    """How often the same status was written lately and overwritten."""
     requests_met: tuple[str, ...] = ()
     """The annotations that asked for a release, and after which this process saw the claim
     deallocated."""
@@ -220,7 +226,7 @@ class Snapshot:
     reservations: tuple[Held, ...] = ()
     pods: tuple[Pod, ...] = ()
     """Pods that name the claim, from the cache."""
-    ghosts: tuple[ForceDeletedPod, ...] = ()
+    ghosts: tuple[SeenGhost, ...] = ()
     """The known ghosts, from this process's watch and from statuses."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)

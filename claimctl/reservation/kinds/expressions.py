@@ -1,8 +1,16 @@
 """CEL expressions of rules, over one object. What an expression cannot say is a problem.
 
-The library copies a list with each step of a macro that builds one, and the whole object with each
-use of ``self``. So an expression is refused for an object that is too large for it: the event loop
-waits meanwhile, and a Lease has to be renewed in time.
+``compiled(source).value(subject)`` is the answer. It is refused if it would take too long: the
+event loop waits meanwhile, and a Lease has to be renewed in time. The library copies a list with
+each step of a macro that builds one, and the whole object with each use of ``self``. So there is a
+bound of the copies: the values of the object, for each term of the expression, and so again for
+each element of the longest list, as often as macros repeat each other:
+
+- ``self.spec.replicas == 0``: power 0, since no list is gone through
+- ``self.status.conditions.exists(c, c.type == "Done")``: 0, since each element is read once
+- ``self.spec.jobs.all(j, j.pods.exists(p, p.ok))``: 1, since the inner list is read for each job
+- ``self.spec.jobs.filter(j, j.suspend)``: 1, since each step copies what was built so far
+- ``self.spec.jobs.all(j, j.name in self.spec.names)``: 1, since ``self`` is the whole object
 """
 
 from __future__ import annotations
@@ -106,10 +114,7 @@ def compiled(source: str) -> Expression:
 
 
 def _power_of(source: str) -> int:
-    """The power of a list's length with which the copies of values grow, at most.
-
-    One macro reads each element once. Each macro around it repeats that, a macro that builds a list
-    copies what it has built, and ``self`` in a macro is the whole object each time.
+    """The power of a list's length with which the copies of values grow, at most (see above).
 
     Raises:
         ExpressionError: the source is too long or too deep.

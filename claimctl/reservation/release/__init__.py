@@ -1,1 +1,1 @@
-"""The release of a claim: its blockers, its steps, and the finalizers that go last."""
+"""The steps of a release, and the objects before and after an allocation."""

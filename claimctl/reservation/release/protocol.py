@@ -126,7 +126,7 @@ def is_proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
     """
     memory, pods = snapshot.memory, snapshot.consumers
     watched = memory.history_complete and snapshot.evidence.claim_read_for is None
-    seen = all(ghost.node_name for ghost in snapshot.ghosts)
+    seen = all(ghost.pod.node_name for ghost in snapshot.ghosts)
     ended = memory.done_pods | pods.finished.keys() | pods.dropped.keys()
     all_ended = all(_may_go(entry, own, ended) for entry in snapshot.references)
     return snapshot.one_by_one and watched and seen and not pods.pending and all_ended

@@ -60,5 +60,5 @@ def _lists_unseen_pod(snapshot: Snapshot) -> bool:
     """Whether the list has a pod that the cache has yet to show: the next one may be starting."""
     pods, memory = snapshot.consumers, snapshot.memory
     seen = memory.done_pods | pods.alive.keys() | pods.finished.keys() | pods.dropped.keys()
-    seen |= {ghost.uid for ghost in snapshot.ghosts if ghost.node_name}
+    seen |= {ghost.pod.uid for ghost in snapshot.ghosts if ghost.pod.node_name}
     return any(is_pod(entry) and entry.uid not in seen for entry in snapshot.references)

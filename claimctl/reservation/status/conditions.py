@@ -199,6 +199,8 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
+    elif reason is Reason.OTHER_HOLDERS:
+        message = _kept_for_others(facts, retention)
     elif snapshot.loss is not None and reason is snapshot.loss.reason:
         message = f"the claim is not held beside its pods: {snapshot.loss.message}"
     return _condition(ConditionType.RESERVED, False, reason, message)
@@ -221,11 +223,18 @@ def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason
     if not snapshot.allocated:
         ended = retention.held.workload.ended
         return Reason.WORKLOAD_ENDED if ended else Reason.NOT_ALLOCATED
+    return _why_not_listed(facts, retention)
+
+
+def _why_not_listed(facts: Assessment, retention: RetentionDecision) -> Reason:
+    """Why the list of an allocated claim has no hold of the reservation."""
+    if facts.is_kept_for_others(retention):
+        return Reason.OTHER_HOLDERS
     if facts.steps_aside is not None:
         return facts.steps_aside
     if retention.action is Action.RELEASE:
         return Reason.RELEASING
-    if snapshot.frozen:
+    if facts.snapshot.frozen:
         return Reason.FROZEN
     return Reason.FULL if facts.plan and facts.plan.full else Reason.PENDING
 
@@ -325,11 +334,25 @@ def _released_state(
         return _condition(ConditionType.RELEASED, True, before.reason, before.message)
     if facts.releasing is not None and retention.action is Action.RELEASE:
         return _releasing_state(decision, before)
+    if facts.is_kept_for_others(retention):
+        text = _kept_for_others(facts, retention)
+        return _condition(ConditionType.RELEASED, False, Reason.OTHER_HOLDERS, text)
     reason = Reason.HELD if facts.is_held_for(retention) else retention.reason
     if retention.blocker is not None and retention.blocker.reason is Reason.PODS_PINNED:
         reason = Reason.PODS_PINNED  # the one hold that somebody has to hear of
     text = retention.blocker.message if retention.blocker else _sentence(reason, spec)
     return _condition(ConditionType.RELEASED, False, reason, text)
+
+
+def _kept_for_others(facts: Assessment, retention: RetentionDecision) -> str:
+    """Why the hold of the reservation is over, and for which workloads the claim stays."""
+    holding = (other for other in facts.retentions if other.action is Action.HOLD)
+    refs = (other.held.reservation.spec.workload_ref for other in holding)
+    names = listed(sorted(f"{ref.kind} {ref.name}" for ref in refs))
+    spec, blocker = retention.held.reservation.spec, retention.blocker
+    why = _sentence(retention.reason, spec) or str(retention.reason)
+    text = f"this hold is over: {why}; ResourceClaim {spec.resource_claim_name} stays for {names}"
+    return text if blocker is None else f"{text}; {blocker.message}"
 
 
 def _releasing_state(decision: Decision, before: Condition | None) -> Condition:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from math import inf
 
 from msgspec.structs import replace
 
@@ -101,17 +100,15 @@ def _patience(
 
     What the server says about a template is known in this reconcile only, so it cannot wait.
     """
-    snapshot, current = facts.snapshot, retention.held.reservation.status
-    name, memory, rules = retention.held.name, snapshot.memory, snapshot.rules
+    snapshot, held, rules = facts.snapshot, retention.held, facts.snapshot.rules
+    current, since_last, due = held.reservation.status, held.status_age, held.due_age
     # 1. A controller that starts now needs it: at once.
     if not _may_wait(snapshot, current, wanted):
         return 0.0
     # 2. Another client keeps overwriting the status: rarely.
-    since_last = memory.status_age.get(name, inf)
-    if memory.repeated_statuses.get(name, 0) >= rules.fight_limit:
+    if held.repeated_statuses >= rules.fight_limit:
         return CONTESTED_SECONDS - since_last
     # 3. Only counters change, and no time from which others count: rarely.
-    due = inf if memory.due_age is None else memory.due_age.get(name, 0.0)
     essence = [(c.type, c.status, c.reason) for c in wanted.conditions]
     same_use = current.last_consumer_time == wanted.last_consumer_time
     if same_use and essence == [(c.type, c.status, c.reason) for c in current.conditions]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.memory import SignsOfLife
+from claimctl.reservation.facts.memory import SeenGhost, SignsOfLife
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.users.several import (
@@ -126,25 +126,24 @@ def _covers(held: Held, other: Held) -> bool:
     return ours == theirs or (ours is not None and theirs is not None and ours >= theirs)
 
 
-def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[ForceDeletedPod, Blocker]]:
+def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[SeenGhost, Blocker]]:
     """By UID: the ghosts that may still be running, with what each of them waits for."""
     if not snapshot.ghosts:
         return {}
     metas = (held.reservation.metadata for held in snapshot.reservations)
     stated = Statements(meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
-    gone_by, present = snapshot.memory.ghost_gone_by, {}
+    present = {}
     for ghost in snapshot.ghosts:
-        if stated.tell_of(ghost, gone_by.get(ghost.uid, "")):
+        if stated.tell_of(ghost.pod, ghost.gone_by):
             continue
         if (blocker := _waits_for(snapshot, ghost)) is not None:
-            present[ghost.uid] = (ghost, blocker)
+            present[ghost.pod.uid] = (ghost, blocker)
     return present
 
 
-def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
+def _waits_for(snapshot: Snapshot, seen: SeenGhost) -> Blocker | None:
     """What a ghost waits for: the longest wait of all reservations; None if it has ended."""
-    age = snapshot.memory.ghost_age.get(ghost.uid, 0.0)
-    signs = snapshot.memory.ghost_signs.get(ghost.uid)
+    ghost, age, signs = seen.pod, seen.age, seen.signs
     specs = [held.reservation.spec for held in snapshot.reservations]
     graces = [spec.force_deleted_pod_grace_seconds for spec in specs]
     asked = max((float(seconds) for seconds in graces if seconds is not None), default=0.0)
@@ -236,8 +235,7 @@ def ghost_blockers(snapshot: Snapshot) -> Iterator[Blocker]:
     """A blocker for each ghost that may still be running."""
     on_record = recorded_ghosts(snapshot)
     for ghost, blocker in present_ghosts(snapshot).values():
-        over_elsewhere = ghost.uid in snapshot.memory.once_recorded_ghosts
-        private = over_elsewhere and ghost.uid not in on_record
+        private = ghost.once_recorded and ghost.pod.uid not in on_record
         yield Blocker(blocker.reason, blocker.message, blocker.after, private)
 
 
@@ -279,14 +277,14 @@ def ghosts_to_record(
     controller that starts without a checkpoint waits for the grace.
     """
     here, elsewhere = {ghost.uid: ghost for ghost in recorded}, recorded_ghosts(snapshot)
-    memory, ghosts = snapshot.memory, []
+    ghosts = []
     for uid, (seen, _) in sorted(present_ghosts(snapshot).items()):
         known = here.get(uid) or elsewhere.get(uid)
         if known is not None:
-            ghosts.append(merge_ghosts(known, seen))
-        elif uid not in memory.once_recorded_ghosts and not is_of_namespace(seen):
-            appears = not seen.node_name and memory.ghost_age.get(uid, 0.0) < UNSEEN_POD_SECONDS
-            ghosts += [] if appears else [seen]
+            ghosts.append(merge_ghosts(known, seen.pod))
+        elif not seen.once_recorded and not is_of_namespace(seen.pod):
+            appears = not seen.pod.node_name and seen.age < UNSEEN_POD_SECONDS
+            ghosts += [] if appears else [seen.pod]
     ghosts.sort(key=lambda ghost: (ghost.uid not in here, ghost.uid))
     return tuple(sorted(ghosts[:MOST], key=lambda ghost: ghost.uid))
 

@@ -102,7 +102,7 @@ async def filled(made: CountingServer) -> Caches:
     return caches
 
 
-def knowledge(made: CountingServer, caches: Caches, dialect: str) -> Knowledge:
+def knowledge(made: CountingServer, caches: Caches, dialect: str = "hold") -> Knowledge:
     clock = LoopClock(NOW)
     return Knowledge(
         caches=caches,

@@ -75,7 +75,7 @@ class Leader:
         self.seen.claim_changed(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, old, new, relist))
 
     def reserved(self, version: str, *, told: bool = False) -> None:
-        ghosts = self.seen.ghosts.of(KEY).pods if told else ()
+        ghosts = tuple(it.pod for it in self.seen.ghosts.of(KEY)) if told else ()
         made = reservation(status=ClaimReservationStatus(force_deleted_pods=ghosts))
         made = replace(made, metadata=replace(made.metadata, resource_version=version))
         self.reservations.objects["one"] = made
@@ -148,7 +148,7 @@ NOT_COVERED = f"30 except {KEY}"
 def test_what_is_noted_does_not_cover_where_a_reservation_was_deleted_since() -> None:
     """The leader may have missed pods of that claim, and does not look at it any more."""
     leader = Leader()
-    leader.seen.claims.reservation_gone(ClaimKey("other", CLAIM), "r", "31")
+    leader.seen.claims.reservation_gone(ClaimKey("other", CLAIM), "31")
     assert leader.noted() == "30 except other"
     leader.pods.version, leader.clock.time = "31", INTERVAL_SECONDS
     assert leader.noted() == "31"

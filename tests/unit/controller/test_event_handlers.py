@@ -16,7 +16,6 @@ from claimctl.controller.caches.chains import Chains, Climber
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, WorkloadKey
-from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -60,7 +59,7 @@ class Followed:
 
     def ghosts(self) -> list[str]:
         """The names of the claim's ghosts."""
-        return [each.name for each in self.seen.ghosts.of(ClaimKey(NAMESPACE, CLAIM)).pods]
+        return [each.pod.name for each in self.seen.ghosts.of(ClaimKey(NAMESPACE, CLAIM))]
 
 
 @asynccontextmanager
@@ -527,7 +526,7 @@ async def test_an_eviction_is_noted_at_the_event_that_shows_it(leads: bool) -> N
         held = from_plain(
             followed.server.admin.get("resourceclaims", NAMESPACE, CLAIM), ResourceClaim
         )
-        assert followed.seen.claims.memory(held, Ghosts()).evicting
+        assert followed.seen.claims.memory(held).evicting
 
 
 LEADER_CLAIM, WORKER_CLAIM = "serve-1-0.lws.gpu.big", "serve-1-2.lws.gpu.big"

@@ -15,13 +15,14 @@ from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import GONE_SECONDS, Observations
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.kube.clock import LoopClock
+from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadPhase
 from claimctl.reservation.kinds.rules import Rule, Verdict
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
-from tests.support.builders import CLAIM, NAMESPACE, NOW
+from tests.support.builders import CLAIM, NAMESPACE, NOW, running
 from tests.support.counting_server import pod_body, server
 from tests.support.hand_clock import HandClock
 from tests.unit.controller.cluster import (
@@ -33,6 +34,8 @@ from tests.unit.controller.cluster import (
 )
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
+GONE = Findings(claim_read_for=WriteList("1", ()))
+"""A live read has shown that the claim is gone."""
 
 
 def snapshots(caches: Caches, clock: HandClock) -> Snapshots:
@@ -72,6 +75,20 @@ async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_fro
     assert age() == 3.0
     copies.observe(KEY, Findings())
     assert age() == 3.0
+
+
+@pytest.mark.parametrize(("there", "age"), [(True, 400.0), (False, 0.0)])
+async def test_the_ghosts_of_a_claim_that_is_gone_do_not_age(there: bool, age: float) -> None:
+    """They stay on record until the claim is there again, or its reservation goes."""
+    made, clock = server(Preset.POD_GROUPS, kubernetes_version=(1, 37)), HandClock()
+    furnish(made)
+    caches = await filled(made)
+    copies = snapshots(caches, clock)
+    copies._know.observations.ghosts.observe(running("a"), None)
+    clock.time += 400
+    found = Findings(claim=caches.claims.get(CLAIM, NAMESPACE)) if there else GONE
+    (ghost,) = copies.build(KEY, found).ghosts
+    assert ghost.age == age
 
 
 async def test_the_entries_of_a_kind_that_is_not_served_are_known_by_its_rule() -> None:

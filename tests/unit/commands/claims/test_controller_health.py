@@ -24,7 +24,7 @@ from claimctl.commands.claims.controller_health import (
 from claimctl.commands.claims.explanation import PAUSES, explain_with_controller
 from claimctl.installation import Address
 from claimctl.reservation.assessment.assess import assess
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
@@ -125,8 +125,7 @@ def found(
         claim=on,
         reservations=(Held(reservation(status=status), workload),),
         pods=pods,
-        ghosts=ghosts,
-        memory=Memory(ghost_age={ghost.uid: 0.0 for ghost in ghosts}),
+        ghosts=tuple(map(SeenGhost, ghosts)),
     )
     seen = troubles(Election(State.ACTING, ""), assess(snapshot))
     return [(one.sign, one.message) for one in seen]

@@ -205,6 +205,18 @@ async def test_a_reservation_without_its_workload_says_so() -> None:
     ) in advice(told)
 
 
+async def test_a_hold_that_is_over_releases_nothing_while_another_one_is_there() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    gone = {**reference, "name": "eval", "uid": "gone"}
+    server.reservation("eval", workload="eval", status=server.held_status(gone))
+    text = "\n".join(claim_lines(await explained(server)))
+    assert "holds it no more (WorkloadEnded), and another ClaimReservation does" in text
+    assert "releases the claim" not in text
+
+
 async def test_the_document_says_what_a_withdrawn_reservation_asks_for() -> None:
     server = Server.started()
     reference = server.deployment()

@@ -12,7 +12,6 @@ from claimctl.controller.observations.ghosts import (
 )
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.slices import SlicesOnNodes
-from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.users.ghosts import ghost_blockers
@@ -73,18 +72,16 @@ class GhostWorld:
             self.ghosts.signs.judge(name)
 
     def several(self) -> list[ForceDeletedPod]:
-        return [ghost for ghost in self.ghosts.of(KEY).pods if is_several(ghost)]
+        return [ghost.pod for ghost in self.ghosts.of(KEY) if is_several(ghost.pod)]
 
     def waits(self) -> bool:
         """Whether a ghost keeps the claim."""
-        known = self.ghosts.of(KEY)
         snapshot = Snapshot(
             now=NOW,
             namespace=NAMESPACE,
             name=CLAIM,
             claim=claim(),
             reservations=(Held(reservation(), WorkloadState(WorkloadPhase.ABSENT)),),
-            ghosts=known.pods,
-            memory=Memory(ghost_age=dict(known.ages), ghost_signs=dict(known.signs)),
+            ghosts=self.ghosts.of(KEY),
         )
         return bool(list(ghost_blockers(snapshot)))

@@ -9,19 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
-from claimctl.controller.observations.ghosts import Ghosts
+from claimctl.controller.observations.claims import Memories
+from claimctl.controller.observations.own_writes import REPEAT_SECONDS
+from claimctl.controller.observations.reservations import ReservationsSeen
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.devices import JudgedDevice
 from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim
-from claimctl.wire.meta import Condition
-from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
-    after,
     claim,
     deployment_ref,
     pod_ref,
@@ -42,7 +41,7 @@ def observed(
     memories: Memories, of: ResourceClaim, dead: Iterable[str] = (), unstarted: Iterable[str] = ()
 ) -> Memory:
     memories.observe_present(KEY, dead, unstarted)
-    return memories.memory(of, Ghosts())
+    return memories.memory(of)
 
 
 def test_a_version_ages_from_its_first_sight() -> None:
@@ -132,7 +131,7 @@ def test_a_claim_under_another_uid_is_another_claim() -> None:
     other = claim(version="9", allocated=False)
     other = replace(other, metadata=replace(other.metadata, uid="uid-other"))
     memories.see(other)
-    expected = Memory(openings=Openings(watched_age=0.0), unnoticed_age=inf, due_age={})
+    expected = Memory(openings=Openings(watched_age=0.0), unnoticed_age=inf)
     assert ages(memories, other) == expected
 
 
@@ -195,45 +194,6 @@ def test_a_new_allocation_begins_a_new_count() -> None:
     assert ages(memories, claim()).repeated_writes == 0
 
 
-def test_status_writes_age_also_without_a_claim() -> None:
-    clock = HandClock()
-    memories = Memories(clock)
-    memories.wrote_status(KEY, "one", ClaimReservationStatus())
-    clock.time = 1.5
-    assert memories.memory_without_claim(KEY) == Memory(
-        due_age={}, status_age={"one": 1.5}, repeated_statuses={"one": 0}
-    )
-    memories.forget(KEY)
-    assert memories.memory_without_claim(KEY) == Memory(due_age={})
-
-
-def test_a_status_that_has_to_be_written_again_is_counted_for_a_minute() -> None:
-    clock = HandClock()
-    memories = Memories(clock)
-    for second in range(4):
-        mine = Condition(type="Ready", status="True", last_transition_time=after(second))
-        memories.wrote_status(KEY, "one", ClaimReservationStatus(conditions=(mine,)))
-        clock.time += 1
-    memories.wrote_status(KEY, "two", ClaimReservationStatus(consumers=1))
-    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 3, "two": 0}
-    memories.wrote_status(KEY, "one", ClaimReservationStatus(consumers=2))
-    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
-    clock.time += REPEAT_SECONDS
-    assert memories.memory_without_claim(KEY).repeated_statuses == {"one": 0, "two": 0}
-
-
-def test_a_reservation_that_is_gone_leaves_nothing_with_a_claim_that_stays() -> None:
-    memories = Memories(HandClock())
-    memories.wrote_status(KEY, "one", ClaimReservationStatus())
-    memories.wrote_status(KEY, "two", ClaimReservationStatus())
-    memories.reservation_gone(KEY, "one", "40")
-    left = Memory(status_age={"two": 0.0}, due_age={}, repeated_statuses={"two": 0})
-    assert memories.memory_without_claim(KEY) == left
-    memories.reservation_gone(KEY, "two", "40")
-    memories.reservation_gone(KEY, "never written", "40")
-    assert memories.memory_without_claim(KEY) == Memory(due_age={})
-
-
 def test_a_fence_is_as_old_as_the_time_since_this_process_made_it() -> None:
     clock = HandClock()
     memories = Memories(clock)
@@ -252,9 +212,7 @@ def test_a_claim_that_was_forgotten_meanwhile_is_as_at_first_sight() -> None:
     memories.see(claim(allocated=False))
     memories.see(claim())
     memories.forget(KEY)
-    assert ages(memories, claim()) == Memory(
-        blind_age=0.0, due_age={}, openings=Openings(watched_age=0.0)
-    )
+    assert ages(memories, claim()) == Memory(blind_age=0.0, openings=Openings(watched_age=0.0))
     assert memories.allocated_age(KEY) == 0.0
 
 
@@ -301,32 +259,32 @@ def asks(version: str, uid: str = "uid-slice") -> ClaimReservation:
 def test_a_release_was_had_if_the_claim_was_free_after_it_was_asked_for(
     seen: list[str], asked: str, had: bool
 ) -> None:
-    memories = Memories(HandClock())
-    memories.recorded.see(None, asks(asked))
+    memories, told = Memories(HandClock()), ReservationsSeen(HandClock())
+    told.see(None, asks(asked))
     for each in seen:
         free = each.startswith("-")
         memories.see(claim(allocated=not free, version=each.removeprefix("-")))
-    memories.recorded.see(asks(asked), asks("99"))
-    assert bool(memories.requests_met(KEY, asks("99").metadata)) is had
+    told.see(asks(asked), asks("99"))
+    assert bool(memories.requests_met(KEY, told.requests(asks("99")))) is had
 
 
 def test_the_own_write_counts_before_any_watch_tells_of_it() -> None:
-    memories = Memories(HandClock())
+    memories, told = Memories(HandClock()), ReservationsSeen(HandClock())
     memories.see(claim(version="7"))
-    memories.recorded.see(None, asks("8"))
+    told.see(None, asks("8"))
     memories.deallocated(claim(allocated=False, version="9").metadata)
-    assert memories.requests_met(KEY, asks("8").metadata)
+    assert memories.requests_met(KEY, told.requests(asks("8")))
 
 
 def test_a_request_for_another_claim_or_none_is_not_had() -> None:
-    memories = Memories(HandClock())
+    memories, told = Memories(HandClock()), ReservationsSeen(HandClock())
     memories.see(claim(allocated=False, version="9"))
-    assert not memories.requests_met(KEY, reservation().metadata)
-    memories.recorded.see(None, asks("8", uid="uid-other"))
-    assert not memories.requests_met(KEY, asks("8", uid="uid-other").metadata)
-    memories.recorded.see(asks("8", uid="uid-other"), reservation())
-    memories.recorded.see(reservation(), asks("12"))
-    assert not memories.requests_met(KEY, asks("12").metadata)
+    assert not memories.requests_met(KEY, told.requests(reservation()))
+    told.see(None, asks("8", uid="uid-other"))
+    assert not memories.requests_met(KEY, told.requests(asks("8", uid="uid-other")))
+    told.see(asks("8", uid="uid-other"), reservation())
+    told.see(reservation(), asks("12"))
+    assert not memories.requests_met(KEY, told.requests(asks("12")))
 
 
 def unnoticed(memories: Memories, version: str) -> float:
@@ -449,7 +407,7 @@ def test_the_checkpoint_vouches_for_a_claim_only_while_its_reservation_stands() 
     memories.see(allocated)
     memories.claims_listed("", "30", [KEY])
     assert ages(memories, allocated).blind_age is None
-    memories.reservation_gone(KEY, "r", "40")
+    memories.reservation_gone(KEY, "40")
     clock.time = 5
     assert ages(memories, allocated).blind_age == 5
 
@@ -541,7 +499,7 @@ def test_no_checkpoint_is_noted_before_a_gap_in_the_watch_of_reservations() -> N
 def test_a_checkpoint_does_not_cover_where_a_reservation_was_deleted_after_it() -> None:
     memories, elsewhere = Memories(HandClock()), ClaimKey("other", CLAIM)
     for key, version in ((KEY, "30"), (KEY, "25"), (elsewhere, "20")):
-        memories.reservation_gone(key, "r", version)
+        memories.reservation_gone(key, version)
     assert memories.withdrawn_after("19") == {NAMESPACE, "other"}
     assert memories.withdrawn_after("29") == {NAMESPACE}
     assert memories.withdrawn_after("30") == set()
@@ -576,7 +534,7 @@ def judged(name: str, *, gone: bool = False, unpublished: bool = False) -> Judge
 
 
 def gone_ages(memories: Memories, version: str = "1") -> dict[str, float]:
-    ages = memories.memory(claim(version=version), Ghosts()).gone_age
+    ages = memories.memory(claim(version=version)).gone_age
     return {device: age for (_, _, device), age in ages.items()}
 
 

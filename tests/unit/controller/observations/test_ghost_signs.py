@@ -15,6 +15,7 @@ from tests.support.builders import (
     node,
     pod_ref,
 )
+from tests.support.seen_ghosts import signs_of
 from tests.unit.controller.observations.ghost_world import KEY, GhostWorld, pod
 
 
@@ -28,7 +29,7 @@ def test_the_ghosts_of_a_full_namespace_wait_for_the_drivers_of_all_its_claims()
     world.vanish(pod("late"))
     world.slices.look("node-0", (), 0.0)
     world.renew()
-    ((_, signs),) = world.ghosts.of(KEY).signs
+    signs = signs_of(world.ghosts.of(KEY))
     assert signs.away == ("gpu",)
     assert world.ghosts.signs.wait_for_drivers("node-0")
     assert not world.ghosts.signs.wait_for_drivers("node-1")

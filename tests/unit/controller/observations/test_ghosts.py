@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.boots import BootIds
-from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger, Ghosts
+from claimctl.controller.observations.ghosts import RETENTION_SECONDS, GhostLedger
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.kube.clock import LoopClock
+from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import OUT_OF_SERVICE, Node, Taint
@@ -33,11 +34,12 @@ from tests.support.builders import (
     running,
 )
 from tests.support.hand_clock import HandClock
+from tests.support.seen_ghosts import Seen, ages_of, pods_of, recorded_of, signs_of, uids_of
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
 
 
-def of(ghosts: GhostLedger, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Ghosts:
+def of(ghosts: GhostLedger, key: ClaimKey, recorded: Iterable[ForceDeletedPod] = ()) -> Seen:
     ghosts.observe_record(key, recorded)
     return ghosts.of(key)
 
@@ -63,7 +65,7 @@ def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None
         since=after(3),
         termination_grace_period_seconds=30,
     )
-    assert of(ghosts, KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
+    assert of(ghosts, KEY) == (SeenGhost(ghost, 7),)
     assert list(ghosts.claims_on("node-0")) == [KEY]
 
 
@@ -73,7 +75,7 @@ def test_pods_that_went_in_order_leave_no_ghost() -> None:
     ghosts.observe(pending("b"), None)
     ghosts.observe(None, running("c"))
     ghosts.observe(running("d"), running("d", deleting=True))
-    assert of(ghosts, KEY) == Ghosts()
+    assert of(ghosts, KEY) == ()
 
 
 def test_a_pod_replaced_under_its_name_is_gone() -> None:
@@ -81,7 +83,7 @@ def test_a_pod_replaced_under_its_name_is_gone() -> None:
     successor: Pod = running("a")
     successor = replace(successor, metadata=replace(successor.metadata, uid="uid-other"))
     ghosts.observe(running("a"), successor)
-    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
+    assert uids_of(of(ghosts, KEY)) == ["uid-a"]
 
 
 def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
@@ -92,8 +94,8 @@ def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
     clock.time = 4
     ghosts.observe(running("a"), None)
     found = of(ghosts, KEY, [recorded])
-    assert [ghost.uid for ghost in found.pods] == ["uid-a", "uid-z"]
-    assert found.ages == (("uid-a", 0), ("uid-z", 4))
+    assert uids_of(found) == ["uid-a", "uid-z"]
+    assert ages_of(found) == {"uid-a": 0, "uid-z": 4}
 
 
 @pytest.mark.parametrize(
@@ -122,10 +124,10 @@ def test_another_boot_of_the_same_machine_ends_a_ghost_for_good(
     boots.observe(node())
     ghosts = GhostLedger(HandClock(), boots)
     ghosts.observe(running("a"), None)
-    recorded = of(ghosts, KEY).pods
+    recorded = pods_of(of(ghosts, KEY))
     for each in shown:
         boots.observe(each)
-    assert of(ghosts, KEY, recorded).pods == (() if ended else recorded)
+    assert pods_of(of(ghosts, KEY, recorded)) == (() if ended else recorded)
 
 
 def test_a_boot_on_record_that_this_process_has_not_seen_proves_nothing() -> None:
@@ -133,7 +135,7 @@ def test_a_boot_on_record_that_this_process_has_not_seen_proves_nothing() -> Non
     recorded = ForceDeletedPod(
         uid="uid-z", name="z", node_name="node-0", boot_id="boot-1", since=NOW
     )
-    assert of(ghosts, KEY, [recorded]).pods == (recorded,)
+    assert pods_of(of(ghosts, KEY, [recorded])) == (recorded,)
 
 
 @pytest.mark.parametrize("machine", ["other", ""])
@@ -148,10 +150,10 @@ def test_the_kubelet_of_another_boot_says_nothing_of_a_ghost(machine: str) -> No
         clock.time = at * 10.0
         lease = Lease(spec=LeaseSpec(renew_time=micro_time(after(at * 10))))
         kubelets.read_lease("node-0", lease, clock.time)
-    ((_, signs),) = ghosts.of(KEY).signs
+    signs = signs_of(ghosts.of(KEY))
     assert len(signs.renewals) == 2
     boots.observe(node(boot="boot-2", machine=machine))
-    assert ghosts.of(KEY).signs == ()
+    assert [ghost.signs for ghost in ghosts.of(KEY)] == [None]
     assert ghosts.signs.nodes_to_watch() == {}
 
 
@@ -159,7 +161,7 @@ def test_a_node_that_is_off_runs_nothing_also_if_it_never_had_a_lease() -> None:
     ghosts = ledger(HandClock(), node())
     ghosts.observe(running("a"), None)
     ghosts.node_changed(node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),)))
-    ((_, signs),) = ghosts.of(KEY).signs
+    signs = signs_of(ghosts.of(KEY))
     assert signs.ended
 
 
@@ -177,7 +179,7 @@ def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
     ghosts.observe(at_version(running("b"), "9"), None)
     ghosts.observe(at_version(running("c"), "3"), None, relist=True)
     ghosts.forget(KEY, "8")
-    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-b", "uid-c"]
+    assert uids_of(of(ghosts, KEY)) == ["uid-b", "uid-c"]
 
 
 def test_a_ghost_outlives_its_claim_for_a_day_at_most() -> None:
@@ -195,22 +197,22 @@ def test_a_ghost_that_ended_is_kept_in_mind_only_while_it_is_on_record() -> None
     boots.observe(node())
     ghosts = GhostLedger(clock, boots)
     ghosts.observe(running("a"), None)
-    recorded = of(ghosts, KEY).pods
+    recorded = pods_of(of(ghosts, KEY))
     clock.time = 5
     of(ghosts, KEY, recorded)
-    assert of(ghosts, KEY, recorded).ages == (("uid-a", 5),)
+    assert ages_of(of(ghosts, KEY, recorded)) == {"uid-a": 5}
     boots.observe(node(boot="boot-2"))
-    assert of(ghosts, KEY) == Ghosts()
+    assert of(ghosts, KEY) == ()
     clock.time = 8
     unknown = replace(recorded[0], boot_id="")
-    assert of(ghosts, KEY, [unknown]).ages == (("uid-a", 0),)
+    assert ages_of(of(ghosts, KEY, [unknown])) == {"uid-a": 0}
 
 
 def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
     ghosts = ledger(HandClock())
     ghosts.observe(pending("a"), None, relist=True)
     ghosts.observe(finished("b"), None, relist=True)
-    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-a"]
+    assert uids_of(of(ghosts, KEY)) == ["uid-a"]
 
 
 def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
@@ -218,19 +220,19 @@ def test_a_listed_pod_that_nobody_saw_counts_until_it_is_seen() -> None:
     ghosts.observe(finished("done"), None)
     listed = [pod_ref("unseen"), pod_ref("done"), pod_ref("there"), deployment_ref()]
     ghosts.observe_list(KEY, listed, {"uid-there"})
-    assert [ghost.uid for ghost in of(ghosts, KEY).pods] == ["uid-unseen"]
+    assert uids_of(of(ghosts, KEY)) == ["uid-unseen"]
     ghosts.observe(None, running("unseen"))
-    assert of(ghosts, KEY) == Ghosts()
+    assert of(ghosts, KEY) == ()
 
 
 def test_a_ghost_on_record_is_remembered_for_as_long_as_that() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     ghosts.observe(running("a"), None)
-    recorded = of(ghosts, KEY).pods
+    recorded = pods_of(of(ghosts, KEY))
     clock.time = RETENTION_SECONDS + 1
-    assert of(ghosts, KEY, recorded).pods == recorded
-    assert of(ghosts, KEY) == Ghosts()
+    assert pods_of(of(ghosts, KEY, recorded)) == recorded
+    assert of(ghosts, KEY) == ()
 
 
 def at_version(pod: Pod, version: str) -> Pod:
@@ -266,12 +268,12 @@ def test_a_boot_that_may_have_been_the_pods_own_does_not_end_its_ghost(
     pod_version: str, node_version: str, relist: bool, ended: bool
 ) -> None:
     ghosts = vanished_and_booted(pod_version, node_version, relist=relist)
-    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ([] if ended else ["boot-2"])
+    assert [ghost.pod.boot_id for ghost in of(ghosts, KEY)] == ([] if ended else ["boot-2"])
 
 
 def test_if_a_pod_may_have_run_on_either_of_two_machines_no_boot_ends_its_ghost() -> None:
     ghosts = vanished_and_booted("300", "200", machine="other")
-    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == [""]
+    assert [ghost.pod.boot_id for ghost in of(ghosts, KEY)] == [""]
 
 
 def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
@@ -282,32 +284,32 @@ def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
     anew = replace(node(boot="boot-2"), metadata=ObjectMeta(name="node-0", resource_version="200"))
     boots.observe(anew)
     ghosts.node_booted(anew, relist=False)
-    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ["boot-2"]
+    assert [ghost.pod.boot_id for ghost in of(ghosts, KEY)] == ["boot-2"]
 
 
 def test_the_next_reservation_of_a_claim_is_told_of_its_ghosts_anew() -> None:
     ghosts = ledger(HandClock())
     ghosts.observe(running("a"), None)
-    recorded = of(ghosts, KEY).pods
-    assert of(ghosts, KEY, recorded).once_recorded == {"uid-a"}
+    recorded = pods_of(of(ghosts, KEY))
+    assert recorded_of(of(ghosts, KEY, recorded)) == ["uid-a"]
     ghosts.forget_record(KEY)
-    assert of(ghosts, KEY).once_recorded == frozenset()
+    assert recorded_of(of(ghosts, KEY)) == []
 
 
 def test_what_has_been_on_record_is_known_to_have_been_told() -> None:
     clock = HandClock()
     ghosts = ledger(clock)
     ghosts.observe(running("a"), None)
-    assert of(ghosts, KEY).once_recorded == frozenset()
-    recorded = of(ghosts, KEY).pods
-    assert of(ghosts, KEY, recorded).once_recorded == {"uid-a"}
-    assert of(ghosts, KEY).once_recorded == {"uid-a"}
+    assert recorded_of(of(ghosts, KEY)) == []
+    recorded = pods_of(of(ghosts, KEY))
+    assert recorded_of(of(ghosts, KEY, recorded)) == ["uid-a"]
+    assert recorded_of(of(ghosts, KEY)) == ["uid-a"]
     ghosts.observe(None, running("a"))
     ghosts.observe(at_version(running("a"), "7"), None)
-    assert of(ghosts, KEY).once_recorded == frozenset()
+    assert recorded_of(of(ghosts, KEY)) == []
     of(ghosts, KEY, recorded)
     ghosts.forget(KEY, "9")
-    assert of(ghosts, KEY).once_recorded == frozenset()
+    assert recorded_of(of(ghosts, KEY)) == []
 
 
 def test_no_wall_clock_makes_a_ghost_older() -> None:
@@ -319,7 +321,7 @@ def test_no_wall_clock_makes_a_ghost_older() -> None:
     ghosts.observe(running("a"), None)
     clock.now = lambda: after(7 * 86_400)  # type: ignore[method-assign]  # the wall clock jumps
     clock.time = 3
-    assert dict(of(ghosts, KEY, [long_ago]).ages) == {"uid-a": 3, "uid-z": 3}
+    assert ages_of(of(ghosts, KEY, [long_ago])) == {"uid-a": 3, "uid-z": 3}
 
 
 def unreadable_pod(name: str) -> Unreadable:
@@ -337,7 +339,7 @@ async def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_bef
         ledger.vanished_unread(unreadable_pod(each), [KEY])
     await asyncio.sleep(5)
     found = ledger.of(KEY)
-    assert dict(found.ages) == {"uid-early": 5.0}
+    assert ages_of(found) == {"uid-early": 5.0}
 
 
 def test_a_listed_pod_that_the_cache_never_showed_counts_from_the_list_that_lacks_it() -> None:
@@ -347,7 +349,7 @@ def test_a_listed_pod_that_the_cache_never_showed_counts_from_the_list_that_lack
     ghosts.observe_list(KEY, [pod_ref("a")], (), version="7")
     clock.time = 100
     ghosts.pods_listed("6")
-    assert of(ghosts, KEY).ages == (("uid-a", 0),)
+    assert ages_of(of(ghosts, KEY)) == {"uid-a": 0}
 
 
 def test_a_listed_pod_that_was_gone_before_counts_from_its_first_sight() -> None:
@@ -357,7 +359,7 @@ def test_a_listed_pod_that_was_gone_before_counts_from_its_first_sight() -> None
     ghosts.observe_list(KEY, [pod_ref("a")], (), version="7")
     clock.time = 100
     ghosts.pods_listed("8")
-    assert of(ghosts, KEY).ages == (("uid-a", 100),)
+    assert ages_of(of(ghosts, KEY)) == {"uid-a": 100}
 
 
 def test_a_ghost_that_was_seen_to_vanish_is_not_young_again_after_a_list() -> None:
@@ -368,7 +370,7 @@ def test_a_ghost_that_was_seen_to_vanish_is_not_young_again_after_a_list() -> No
     ghosts.observe(running("a"), None)
     clock.time = 100
     ghosts.pods_listed("6")
-    assert of(ghosts, KEY).ages == (("uid-a", 100),)
+    assert ages_of(of(ghosts, KEY)) == {"uid-a": 100}
 
 
 def test_a_listed_pod_that_was_never_shown_counts_for_each_of_its_claims_from_the_relist() -> None:
@@ -380,4 +382,4 @@ def test_a_listed_pod_that_was_never_shown_counts_for_each_of_its_claims_from_th
         ghosts.observe_list(key, [pod_ref("p")], (), "30")
     clock.time = 401
     ghosts.pods_listed("20")
-    assert [of(ghosts, key).ages for key in keys] == [(("uid-p", 0),)] * 2
+    assert [ages_of(of(ghosts, key)) for key in keys] == [{"uid-p": 0}] * 2

@@ -21,6 +21,7 @@ from tests.support.builders import (
     node,
     pod_ref,
 )
+from tests.support.seen_ghosts import ages_of, pods_of, recorded_of
 from tests.unit.controller.observations.ghost_world import KEY, GhostWorld, pod
 
 ELSEWHERE = ClaimKey("other", CLAIM)
@@ -30,7 +31,7 @@ def test_ghosts_on_invented_nodes_are_one_ghost_without_a_node() -> None:
     world = GhostWorld()
     for number in range(3000):
         world.vanish(pod(f"p-{number}", on=f"fake-{number}"))
-    assert len(world.ghosts.of(KEY).pods) == MOST_APART + 1
+    assert len(world.ghosts.of(KEY)) == MOST_APART + 1
     (ghost,) = world.several()
     assert (ghost.node_name, ghost.boot_id, ghost.name) == ("", "", "several pods")
     assert world.ghosts.signs.nodes_to_watch() == {}
@@ -44,7 +45,7 @@ def test_further_ghosts_of_a_node_count_from_the_last_one_with_the_longest_grace
         world.vanish(pod(f"late-{at}", grace=grace))
     (ghost,) = world.several()
     assert ghost.termination_grace_period_seconds == 3600
-    assert dict(world.ghosts.of(KEY).ages)[ghost.uid] == 0
+    assert ages_of(world.ghosts.of(KEY))[ghost.uid] == 0
     assert world.ghosts.signs.nodes_to_watch() == {"node-0": 1}
 
 
@@ -75,7 +76,7 @@ def test_what_a_status_names_of_several_pods_does_not_make_them_young_again() ->
     world.clock.time = 50
     world.ghosts.observe_record(KEY, recorded)
     (ghost,) = world.several()
-    assert dict(world.ghosts.of(KEY).ages)[ghost.uid] == 50
+    assert ages_of(world.ghosts.of(KEY))[ghost.uid] == 50
 
 
 def test_one_more_pod_is_told_anew_though_the_record_of_the_others_is_over() -> None:
@@ -84,9 +85,9 @@ def test_one_more_pod_is_told_anew_though_the_record_of_the_others_is_over() -> 
     world.vanish(pod("a"))
     world.ghosts.observe_record(KEY, world.several(), "9")
     (ghost,) = world.several()
-    assert ghost.uid in world.ghosts.of(KEY).once_recorded
+    assert ghost.uid in recorded_of(world.ghosts.of(KEY))
     world.vanish(pod("b"))
-    assert ghost.uid not in world.ghosts.of(KEY).once_recorded
+    assert ghost.uid not in recorded_of(world.ghosts.of(KEY))
 
 
 def test_several_pods_that_ended_count_again_with_one_more() -> None:
@@ -109,18 +110,18 @@ def test_the_ghosts_of_a_full_namespace_count_for_all_its_claims_and_for_no_othe
         world.vanish(pod(f"late-{number}"))
     assert not world.ghosts.any_of(ELSEWHERE)
     for key in (KEY, ClaimKey(NAMESPACE, "untouched")):
-        (ghost,) = world.ghosts.of(key).pods
+        (ghost,) = pods_of(world.ghosts.of(key))
         assert ghost.node_name == "node-0"
     assert world.ghosts.claims_on("node-0") == {ClaimKey(NAMESPACE, "")}
     world.clock.time = RETENTION_SECONDS + 1
     world.vanish(pod("last"))
-    assert [ghost.name for ghost in world.ghosts.of(KEY).pods] == ["last"]
+    assert [ghost.pod.name for ghost in world.ghosts.of(KEY)] == ["last"]
 
 
 def test_a_grace_period_of_68_years_is_one_that_a_status_takes() -> None:
     world = GhostWorld()
     world.vanish(pod("a", grace=2**63 - 1))
-    (ghost,) = world.ghosts.of(KEY).pods
+    (ghost,) = pods_of(world.ghosts.of(KEY))
     assert own_grace(ghost) == TEN_YEARS
 
 
@@ -128,15 +129,15 @@ def test_what_has_gone_by_the_list_of_a_new_leader_was_recorded_before() -> None
     world = GhostWorld()
     world.ghosts.pods_listed("", "40")
     world.ghosts.observe_record(KEY, [ForceDeletedPod(uid="a")], "30")
-    assert dict(world.ghosts.of(KEY).gone_by) == {"a": "40"}
+    assert [ghost.gone_by for ghost in world.ghosts.of(KEY)] == ["40"]
 
 
 def test_a_pod_that_a_list_shows_gone_was_gone_by_then() -> None:
     world = GhostWorld()
     world.ghosts.observe(pod("a"), None, relist=True)
-    assert world.ghosts.of(KEY).gone_by == ()
+    assert [ghost.gone_by for ghost in world.ghosts.of(KEY)] == [""]
     world.ghosts.pods_listed("10", "40")
-    assert dict(world.ghosts.of(KEY).gone_by) == {"uid-a": "40"}
+    assert [ghost.gone_by for ghost in world.ghosts.of(KEY)] == ["40"]
 
 
 DELETIONS = st.lists(

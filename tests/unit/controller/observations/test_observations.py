@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,9 +16,10 @@ from claimctl.controller.observations.observations import (
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Memory
-from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from tests.support.builders import (
     CLAIM,
@@ -33,6 +35,7 @@ from tests.support.builders import (
     tomb,
 )
 from tests.support.hand_clock import HandClock
+from tests.support.seen_ghosts import ages_of
 
 RULES = Rules(kcm_cleans_mixed_lists=True, dead_reference_seconds=10)
 CLEANED = WriteList("10", (deployment_ref(),))
@@ -91,17 +94,17 @@ def test_the_name_of_a_group_was_used_until_its_entry_left_a_list() -> None:
 
 
 def test_a_deleted_reservation_is_forgotten_and_one_that_stays_is_not() -> None:
-    observations, key = Observations(HandClock()), ClaimKey(NAMESPACE, CLAIM)
-    observations.claims.wrote_status(key, "train-slice", ClaimReservationStatus())
-    before = reservation()
-    observations.reservation_changed(
-        Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, before, relist=False)
-    )
-    assert list(observations.claims.memory_without_claim(key).status_age) == ["train-slice"]
-    observations.reservation_changed(
-        Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, None, relist=False)
-    )
-    assert observations.claims.memory_without_claim(key) == Memory(due_age={})
+    observations, before = Observations(HandClock()), reservation()
+    observations.reservations.wrote_status(before, ClaimReservationStatus())
+
+    def changed(new: ClaimReservation | None) -> float:
+        change = Change(CLAIMRESERVATIONS, NAMESPACE, "train-slice", before, new, relist=False)
+        observations.reservation_changed(change)
+        held = Held(before, WorkloadState(WorkloadPhase.ABSENT))
+        return observations.reservations.with_memory(held).status_age
+
+    assert changed(before) == 0
+    assert changed(None) == inf
 
 
 def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
@@ -113,9 +116,8 @@ def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
     observations.ghosts.observe_list(key, held.status.reserved_for, (), "7")
     clock.time = 100
     observations.pods_listed("6", "9")
-    ghosts = observations.ghosts.of(key)
-    assert dict(ghosts.ages) == {"uid-a": 0}
-    assert observations.claims.memory(held, ghosts).blind_age == 0
+    assert ages_of(observations.ghosts.of(key)) == {"uid-a": 0}
+    assert observations.claims.memory(held).blind_age == 0
 
 
 def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes() -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from claimctl.controller.caches.chains import Chains, Climber
+from claimctl.controller.caches.chains import Climber
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.events import refusal
 from claimctl.controller.keys import WorkloadKey
-from claimctl.controller.observations.own_writes import OwnWrites
 from claimctl.controller.reconcilers.workload import (
     MOST_WRITES,
     NEXT_TURN,
     WorkloadReconciler,
 )
+from claimctl.controller.template_injection import Injector
 from claimctl.controller.workers import SOON, After
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Forbidden, Invalid
@@ -27,7 +27,7 @@ from claimctl.wire.resources import EVENTS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import CountingServer
 from tests.support.recording import Recording
-from tests.unit.controller.cluster import filled, furnish, groups_server
+from tests.unit.controller.cluster import filled, furnish, groups_server, knowledge
 
 KEY = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
 
@@ -41,10 +41,13 @@ def ask(made: CountingServer, annotation: str, claims: list[dict[str, str]] | No
 
 
 def reconciler_of(made: CountingServer, caches: Caches) -> tuple[WorkloadReconciler, EventRecorder]:
-    clock = LoopClock(NOW)
-    events = EventRecorder(made.client, clock, "test", "test")
-    climber = Climber(made.client, Chains(caches))
-    return WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber), events
+    events, known = (
+        EventRecorder(made.client, LoopClock(NOW), "test", "test"),
+        knowledge(made, caches),
+    )
+    climber = Climber(made.client, known.chains)
+    injector = Injector(made.client, known, events, allowed=False)
+    return WorkloadReconciler(made.client, known, events, climber, injector), events
 
 
 async def reconcile(reconciler: WorkloadReconciler) -> After:

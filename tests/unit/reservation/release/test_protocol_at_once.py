@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import Decision, ListLivePods, WriteList
-from claimctl.reservation.facts.memory import Memory, Openings
+from claimctl.reservation.facts.memory import Memory, Openings, SeenGhost
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
@@ -127,21 +127,19 @@ def test_a_claim_that_was_read_live_proves_nothing() -> None:
 def test_a_running_pod_or_a_ghost_blocks_as_before() -> None:
     assert decide(ended(HOLD, pod_ref("a"), pods=(running("a"),))).blockers
     ghost = ForceDeletedPod(uid="uid-a", name="a", node_name="node-0", since=NOW)
-    decision = decide(replace(ended(HOLD), ghosts=(ghost,)))
+    decision = decide(replace(ended(HOLD), ghosts=(SeenGhost(ghost),)))
     assert [blocker.reason for blocker in decision.blockers] == [Reason.FORCE_DELETED_PODS]
 
 
 def test_a_ghost_that_was_seen_bound_does_not_count_after_its_grace() -> None:
     ghost = ForceDeletedPod(uid="uid-a", name="a", node_name="node-0", since=NOW)
-    over = replace(NOTED, ghost_age={"uid-a": 1000.0})
-    assert at_once(decide(replace(ended(HOLD, memory=over), ghosts=(ghost,))))
+    assert at_once(decide(replace(ended(HOLD), ghosts=(SeenGhost(ghost, 1000.0),))))
 
 
 def test_a_noted_pod_that_the_cache_never_showed_asks_for_a_list_after_its_grace() -> None:
     """It may exist, and the pod cache is late."""
     ghost = ForceDeletedPod(uid="uid-a", name="a", since=NOW)
-    over = replace(NOTED, ghost_age={"uid-a": 1000.0})
-    assert asks_for_a_list(decide(replace(ended(HOLD, memory=over), ghosts=(ghost,))))
+    assert asks_for_a_list(decide(replace(ended(HOLD), ghosts=(SeenGhost(ghost, 1000.0),))))
 
 
 def test_native_is_fenced_first() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from claimctl.reservation.facts.decision import WriteStatus
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import find_condition
-from tests.support.builders import claim, node, pod_ref, running
-from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage
+from tests.support.builders import claim, deployment_ref, node, pod_ref, reservation, running
+from tests.support.claim_cases import ACTIVE, GONE, WORKLOAD, condition, held_status, stage
 from tests.support.stage import DecisionStage
+
+EVAL = deployment_ref("eval", "uid-eval")
 
 
 def test_a_bound_pod_on_a_claim_without_allocation_is_reported_as_stranded() -> None:
@@ -46,6 +50,31 @@ def test_messages_name_the_objects_of_the_reservation() -> None:
     without_workload = stage(claim(allocated=False), WorkloadState(WorkloadPhase.ABSENT))
     without_workload.settle(seconds=1)
     assert "Deployment train does not exist" in _message(without_workload, "Ready")
+
+
+def beside_another() -> DecisionStage:
+    """A Deployment that has ended, and another one that holds the same claim."""
+    on = stage(claim(WORKLOAD, EVAL), GONE)
+    other = reservation("eval", workload="eval", status=held_status(reserved_for=EVAL))
+    on.reservations["eval"] = (other, WorkloadState(WorkloadPhase.ACTIVE, EVAL.uid, wants=1))
+    on.settle(seconds=30)
+    return on
+
+
+@pytest.mark.parametrize("type_", ["Reserved", "Released"])
+def test_a_hold_that_is_over_says_for_whom_the_claim_stays(type_: str) -> None:
+    on = beside_another()
+    assert condition(on, type_) == ("False", "OtherHolders")
+    over = "this hold is over: Deployment train will create no more pods"
+    assert _message(on, type_) == f"{over}; ResourceClaim slice stays for Deployment eval"
+    assert condition(on, type_, "eval")[1] in ("Reserved", "Held")
+
+
+def test_a_hold_that_was_over_is_released_with_the_last_one() -> None:
+    on = beside_another()
+    on.reservations["eval"] = (on.reservations["eval"][0], GONE)
+    on.settle(seconds=30)
+    assert condition(on, "Released") == ("True", "WorkloadEnded")
 
 
 def _message(on: DecisionStage, type_: str) -> str:

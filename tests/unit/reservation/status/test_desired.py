@@ -200,19 +200,20 @@ def held_claim(*, recorded: bool = False, shown: bool = True) -> DecisionStage:
 
 def due(on: DecisionStage, **changes: Any) -> Decision:
     snapshot = on.snapshot()
-    return decide(replaced(snapshot, memory=replaced(snapshot.memory, **changes)))
+    (held,) = snapshot.reservations
+    return decide(replaced(snapshot, reservations=(replaced(held, **changes),)))
 
 
 def test_a_new_hold_is_told_when_nothing_more_changed_for_a_moment() -> None:
-    early = due(held_claim(), due_age={"train-slice": 0.25})
+    early = due(held_claim(), due_age=0.25)
     assert early.write is None
     assert early.after == pytest.approx(MOMENT - 0.25)
-    assert isinstance(due(held_claim(), due_age={"train-slice": MOMENT}).write, WriteStatus)
-    assert due(held_claim(), due_age={}).write is None
+    assert isinstance(due(held_claim(), due_age=MOMENT).write, WriteStatus)
+    assert due(held_claim(), due_age=0.0).write is None
 
 
 def test_a_hold_that_only_the_status_could_tell_is_recorded_at_once() -> None:
-    assert isinstance(due(held_claim(shown=False), due_age={}).write, WriteStatus)
+    assert isinstance(due(held_claim(shown=False), due_age=0.0).write, WriteStatus)
 
 
 def test_a_hold_in_place_of_another_is_recorded_at_once() -> None:
@@ -223,7 +224,7 @@ def test_a_hold_in_place_of_another_is_recorded_at_once() -> None:
     for changed in ({"reserved_for": old}, {"claim_uid": "uid-old"}):
         status = replace(made.status, **changed)
         on.reservations["train-slice"] = (reservation(status=status), ACTIVE)
-        assert isinstance(due(on, due_age={}).write, WriteStatus)
+        assert isinstance(due(on, due_age=0.0).write, WriteStatus)
 
 
 def test_that_others_released_the_claim_is_told_after_a_moment() -> None:
@@ -233,18 +234,18 @@ def test_that_others_released_the_claim_is_told_after_a_moment() -> None:
     status = replace(told.status, reserved_for=None)
     free = claim(allocated=False, finalizer=False)
     on = DecisionStage(free, {"train-slice": (reservation(status=status), ACTIVE)})
-    assert due(on, due_age={"train-slice": MOMENT - 0.1}).write is None
-    assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
+    assert due(on, due_age=MOMENT - 0.1).write is None
+    assert isinstance(due(on, due_age=MOMENT).write, WriteStatus)
 
 
 def test_counts_wait_longer_than_conditions() -> None:
     on = held_claim()
     on.settle()
     on.put(running("a"))
-    counts = due(on, due_age={"train-slice": 5.0}, status_age={"train-slice": 5.0})
+    counts = due(on, due_age=5.0, status_age=5.0)
     assert counts.write is None
     assert counts.after == pytest.approx(on.rules.status_seconds - 5.0)
-    late = {"train-slice": on.rules.status_seconds}
+    late = on.rules.status_seconds
     assert isinstance(due(on, due_age=late, status_age=late).write, WriteStatus)
 
 
@@ -254,10 +255,10 @@ def test_the_time_of_the_last_consumer_waits_for_the_end_of_a_job_only() -> None
     on.put(running("a"))
     on.settle()
     on.remove("a")
-    recent = {"train-slice": 5.0}
-    early = due(on, due_age={"train-slice": MOMENT}, status_age=recent)
+    recent = 5.0
+    early = due(on, due_age=MOMENT, status_age=recent)
     assert early.write is None
-    late = due(on, due_age={"train-slice": 2 * MOMENT}, status_age=recent).write
+    late = due(on, due_age=2 * MOMENT, status_age=recent).write
     assert isinstance(late, WriteStatus)
     assert late.status.last_consumer_time is not None
 
@@ -267,21 +268,22 @@ def test_what_is_wrong_with_a_template_is_told_at_once(changes: dict[str, Any]) 
     """The next reconcile asks for the template again, and knows nothing of this one."""
     made = reservation(resource_claim_template_name="slices")
     snapshot = replaced(DecisionStage(None, {"train-slice": (made, ACTIVE)}).snapshot(), **changes)
-    decision = decide(replaced(snapshot, memory=replaced(snapshot.memory, due_age={})))
+    (held,) = snapshot.reservations
+    decision = decide(replaced(snapshot, reservations=(replaced(held, due_age=0.0),)))
     assert isinstance(decision.write, WriteStatus)
 
 
 def test_that_a_claim_waits_for_its_first_pod_is_told_last() -> None:
     on = DecisionStage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
-    assert due(on, due_age={"train-slice": MOMENT}).write is None
-    assert isinstance(due(on, due_age={"train-slice": NOTHING_YET}).write, WriteStatus)
+    assert due(on, due_age=MOMENT).write is None
+    assert isinstance(due(on, due_age=NOTHING_YET).write, WriteStatus)
 
 
 def test_that_a_claim_without_devices_has_a_problem_is_told_after_a_moment() -> None:
     """Only what is as it should be can wait for the first pod."""
     on = DecisionStage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
     on.put(running("stranded"))
-    assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
+    assert isinstance(due(on, due_age=MOMENT).write, WriteStatus)
 
 
 def test_an_allocation_without_a_time_counts_from_when_it_was_first_told() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reservation.facts.memory import Memory, Openings
+from claimctl.reservation.facts.memory import Memory, Openings, SeenGhost
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.users.blockers import blockers
@@ -82,32 +82,31 @@ def seen(*listed: Reference, **facts: Any) -> Snapshot:
         ),
         pytest.param(seen(WORKLOAD, pods=(finished("a"),)), [], id="a finished pod"),
         pytest.param(
-            seen(WORKLOAD, ghosts=(GHOST,), memory=Memory(ghost_age={"g": 100.0})),
+            seen(WORKLOAD, ghosts=(SeenGhost(GHOST, 100.0),)),
             [(Reason.FORCE_DELETED_PODS, 200.0)],
             id="a ghost within its grace",
         ),
         pytest.param(
-            seen(WORKLOAD, ghosts=(GHOST,), memory=Memory(ghost_age={"g": 300.0})),
+            seen(WORKLOAD, ghosts=(SeenGhost(GHOST, 300.0),)),
             [],
             id="a ghost past its grace",
         ),
         pytest.param(
             seen(
                 WORKLOAD,
-                ghosts=(GHOST,),
-                memory=Memory(ghost_age={"g": 400.0}),
+                ghosts=(SeenGhost(GHOST, 400.0),),
                 reservations=(held(), held("other", grace=500)),
             ),
             [(Reason.FORCE_DELETED_PODS, 100.0)],
             id="the longest grace counts",
         ),
         pytest.param(
-            seen(WORKLOAD, ghosts=(GHOST,), nodes={"node-0": node(boot="boot-2")}),
+            seen(WORKLOAD, ghosts=(SeenGhost(GHOST),), nodes={"node-0": node(boot="boot-2")}),
             [(Reason.FORCE_DELETED_PODS, 300.0)],
             id="a ghost whose node has another boot ID: it may be another machine",
         ),
         pytest.param(
-            seen(WORKLOAD, ghosts=(GHOST,), nodes={}),
+            seen(WORKLOAD, ghosts=(SeenGhost(GHOST),), nodes={}),
             [(Reason.FORCE_DELETED_PODS, 300.0)],
             id="a ghost whose node is gone",
         ),
@@ -170,6 +169,8 @@ def test_a_withdrawn_reservation_lends_its_grace(
     graces: tuple[int, ...], allocated: bool, lent: float | None
 ) -> None:
     reservations = tuple(held(f"r{number}", grace) for number, grace in enumerate(graces))
-    snapshot = seen(claim=claim(allocated=allocated), reservations=reservations, ghosts=(GHOST,))
+    snapshot = seen(
+        claim=claim(allocated=allocated), reservations=reservations, ghosts=(SeenGhost(GHOST),)
+    )
     found = longer_grace(snapshot, reservations[0])
     assert (found.after if found else None) == lent

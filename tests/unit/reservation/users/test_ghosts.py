@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.facts.memory import Memory, SignsOfLife
+from claimctl.reservation.facts.memory import SeenGhost, SignsOfLife
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.users.ghosts import (
@@ -94,8 +94,7 @@ def vanished(
         name=CLAIM,
         claim=claim(),
         reservations=reservations,
-        ghosts=tuple(each for each, _ in known),
-        memory=Memory(ghost_age={each.uid: age for each, age in known}, once_recorded_ghosts=told),
+        ghosts=tuple(SeenGhost(each, age, once_recorded=each.uid in told) for each, age in known),
     )
     return ghosts_to_record(snapshot, recorded)
 
@@ -198,8 +197,7 @@ def waits(
         name=CLAIM,
         claim=claim(),
         reservations=reservations,
-        ghosts=(ghost(termination_grace_period_seconds=own),),
-        memory=Memory(ghost_age={"g": age}, ghost_signs={"g": signs} if signs else {}),
+        ghosts=(SeenGhost(ghost(termination_grace_period_seconds=own), age, signs),),
     )
     return [(blocker.message, blocker.after) for blocker in ghost_blockers(snapshot)]
 

@@ -1,4 +1,13 @@
-"""Create claims that are missing, tidy those without allocation, end deleted ClaimReservations."""
+"""Which objects come and go around an allocation: the claim itself, and its ClaimReservations.
+
+By the phase of the claim:
+
+- It does not exist: it is made from the reservation's template, or its reservation ends.
+- It is not allocated: one that fits its workload no more is deleted, to be made anew.
+- In any phase: a deleted reservation goes as soon as it has nothing to do with the claim any more.
+
+A sticky claim has more reasons to go: nobody asks for its ordinal, or its reservation is deleted.
+"""
 
 from __future__ import annotations
 

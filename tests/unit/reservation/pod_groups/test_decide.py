@@ -11,18 +11,17 @@ from claimctl.reservation.annotation import Annotated
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.pod_groups.assess import (
+from claimctl.reservation.pod_groups.case import (
+    DropGroup,
+    GroupDecision,
+    GuardGroup,
+    MakeGroup,
+)
+from claimctl.reservation.pod_groups.decide import (
     LOOK_AGAIN,
     RESERVATIONS_COME,
     GroupSnapshot,
     decide_about,
-)
-from claimctl.reservation.pod_groups.lifecycle import (
-    DropGroup,
-    GroupCase,
-    GroupDecision,
-    GuardGroup,
-    MakeGroup,
 )
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.podgroups import PodGroup
@@ -129,8 +128,7 @@ def withdrawn(*pods: Pod) -> Snapshot:
 
 def seen(group: PodGroup | None = OURS, **facts: Any) -> GroupSnapshot:
     """A group of a Job that has ended, whose claim is free."""
-    case = GroupCase(group, quiet=10.0)
-    ended = GroupSnapshot("train", case, owners=(job(ended=True),), claims=(free(),))
+    ended = GroupSnapshot("train", group, quiet=10.0, owners=(job(ended=True),), claims=(free(),))
     return replace(ended, **facts)
 
 

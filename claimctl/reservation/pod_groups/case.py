@@ -1,4 +1,5 @@
-"""Decide what to do about one PodGroup: create it, guard it by a finalizer, or delete it.
+"""The facts of a decision about one PodGroup, and what follows from them: create it, guard it by a
+finalizer, or delete it.
 
 claimctl does not change PodGroups of other writers. Schedulers and kubelets match groups by name,
 kube-controller-manager (KCM) by UID. So claimctl creates a group again only if no claim lists a
@@ -159,9 +160,8 @@ def no_longer_needs(
     if not snapshot.allocated or not listed or leaves_to_group(snapshot):
         return True
     if not snapshot.reservations:
-        memory = snapshot.memory
-        ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
-        ages += [] if memory.blind_age is None else [memory.blind_age]
+        blind, ages = snapshot.memory.blind_age, [ghost.age for ghost in snapshot.ghosts]
+        ages += [] if blind is None else [blind]
         return all(age >= NO_SIGNS_SECONDS for age in ages)
     recorded = [held.reservation.status.reserved_for for held in snapshot.reservations]
     held = any(hold and hold.uid in snapshot.listed_uids for hold in recorded)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import Memory, SeenGhost
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.pod_groups.lifecycle import (
+from claimctl.reservation.pod_groups.case import (
     Asking,
     DropGroup,
     GroupCase,
@@ -174,11 +174,10 @@ def snapshot(*, count: int, held: bool = True, listed: bool = True) -> Snapshot:
 
 def unreserved(*, vanished: float | None = None, blind: float | None = None) -> Snapshot:
     """Nothing is reserved, and the claim lists the group alone."""
-    ages = {"uid-p1": vanished} if vanished is not None else {}
-    gone = tuple(ForceDeletedPod(uid=uid, name="p1", since=NOW) for uid in ages)
-    memory = Memory(ghost_age=ages, blind_age=blind)
+    gone = ForceDeletedPod(uid="uid-p1", name="p1", since=NOW)
+    ghosts = (SeenGhost(gone, vanished),) if vanished is not None else ()
     seen = snapshot(count=0, held=False)
-    return replace(seen, reservations=(), ghosts=gone, memory=memory)
+    return replace(seen, reservations=(), ghosts=ghosts, memory=Memory(blind_age=blind))
 
 
 GHOST = Blocker(Reason.FORCE_DELETED_PODS, "a ghost")

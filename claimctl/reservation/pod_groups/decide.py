@@ -1,7 +1,7 @@
-"""Assess one PodGroup: from a snapshot to a decision, by pure functions without I/O.
+"""Decide what to do about one PodGroup: from a snapshot to at most one write, in numbered steps.
 
-This module finds the facts of a ``GroupCase``, whose fields say what follows from each fact.
-``lifecycle.decide_group`` makes the decision.
+Here the facts are found: who asks for the group, who needs it, who uses it. They are the fields of
+a ``GroupCase``, by which ``case.decide_group`` decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import observe
-from claimctl.reservation.pod_groups.lifecycle import (
+from claimctl.reservation.pod_groups.case import (
     NOTHING,
     Asking,
     GroupCase,
@@ -42,8 +42,11 @@ class GroupSnapshot:
     """Everything about one PodGroup name at one moment."""
 
     name: str
-    case: GroupCase
-    """The group, and what is known of its name; ``decide_about`` adds the rest."""
+    group: PodGroup | None
+    listed: bool = False
+    quiet: float = 0.0
+    settle_seconds: float = 5.0
+    """``GroupCase`` says what these four are."""
     workloads: tuple[Annotated, ...] = ()
     """The workloads whose pod templates name the group, with their reservations."""
     owners: tuple[Workload | None, ...] = ()
@@ -65,11 +68,17 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
         return NOTHING
     # 2. Find out which workloads ask for the group. A missing group is created at once, before its
     # pods are first scheduled. For anything else, wait for the reservations that are to come.
-    asking, group = tuple(_asking(snapshot.workloads)), snapshot.case.group
+    asking, group = tuple(_asking(snapshot.workloads)), snapshot.group
     if group is not None and any(workload.planned for workload in asking):
         return GroupDecision(after=RESERVATIONS_COME)
     # 3. Find out which workloads and claims still need the group, and decide.
-    case = replace(snapshot.case, asking=asking)
+    case = GroupCase(
+        group,
+        asking,
+        listed=snapshot.listed,
+        quiet=snapshot.quiet,
+        settle_seconds=snapshot.settle_seconds,
+    )
     if group is None or not group.made_by_claimctl:
         return decide_group(case)
     live, claims = snapshot.live_pods, snapshot.claims
