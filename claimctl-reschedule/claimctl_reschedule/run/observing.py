@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
-from claimctl.controller.dialect import parse_version
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import server_version
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.kinds.shipped import catalog
@@ -86,7 +86,7 @@ class Observation:
         groups = await self._list(GROUPS)
         pods = await self._list(SCHEDULING_PODS)
         now = self.clock.now()
-        server = parse_version(await self.client.get_raw("/version"))
+        server = await server_version(self.client)
         if record is not None:
             self.over = rounds.finished(record.status, pods)
             self.status = rounds.without(settle(record.status, pods, now), self.over)

@@ -11,11 +11,10 @@ from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.controller_health import Election, election
 from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.controller.caches.kinds import AGGREGATE, VERBS
-from claimctl.controller.dialect import parse_version
 from claimctl.controller.preflight import QUESTIONS_AT_ONCE, wanted_rights
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Served, look
+from claimctl.kube.discovery import Served, look, server_version
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed
 from claimctl.parallel import mapped, side_by_side
@@ -146,7 +145,7 @@ class Installation:
 async def read_installation(client: Client, clock: Clock) -> Installation:
     lease = f"metadata.name={LEASE_NAME}"
     async with side_by_side() as group:
-        version = group.create_task(client.get_raw("/version"))
+        version = group.create_task(server_version(client))
         served = group.create_task(look(client))
         leases = group.create_task(list_if_allowed(client, LEASES, field_selector=lease))
         address = await find_address(client)
@@ -157,7 +156,7 @@ async def read_installation(client: Client, clock: Clock) -> Installation:
         except Forbidden:
             refused = f"you may not list Deployments in namespace {address.namespace}"
     return Installation(
-        parse_version(version.result()),
+        version.result(),
         served.result(),
         deployments.account,
         refused,
