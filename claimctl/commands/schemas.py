@@ -18,6 +18,7 @@ MODULES = (
     "claimctl.commands.claims.release_request",
     "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
+    "claimctl.commands.doctor.versions",
     "claimctl.commands.downgrade.report",
     "claimctl.commands.drivers.documents",
     "claimctl.commands.orphans.work",

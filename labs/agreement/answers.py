@@ -17,9 +17,9 @@ from claimctl.commands.claims.pod_document import (
     workload_of,
 )
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.commands.tree.graph import ClaimTree, document
 from claimctl.commands.tree.work import read
 from claimctl.kube.client import Client

@@ -15,7 +15,8 @@ from claimctl.commands.claims.pod_explanation import explain_pod, explain_worklo
 from claimctl.commands.claims.reserve_work import Wanted, annotate
 from claimctl.commands.claims.reserve_work import lines as reserve_lines
 from claimctl.commands.claims.rule_answers import RuleExpression
-from claimctl.commands.doctor.account import ControllerAccount, kind_problems
+from claimctl.commands.doctor.account import ControllerAccount
+from claimctl.commands.doctor.rights import kind_problems
 from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims

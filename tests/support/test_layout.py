@@ -75,6 +75,7 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",
+    "commands/doctor/model.py": "data only",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

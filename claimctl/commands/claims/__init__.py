@@ -2,5 +2,6 @@
 
 ``claim_view`` is a claim as commands show it. ``explanation`` says why one claim is held,
 ``pod_explanation`` why a pod or a workload waits, ``advice`` what to do.
-``controller_health`` says from outside whether a controller acts.
+``election`` says from outside whether a controller is elected, ``controller_health`` whether it
+acts on a claim.
 """

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from math import inf
 
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, annotated_in, asking
 from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.controller_health import Trouble, troubles
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.claims.election import Election, election
 from claimctl.commands.claims.holders import read_holder
 from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
@@ -32,7 +33,7 @@ from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.devices import drivers_on, pools_of
-from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.dialects import recorded_dialect
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
@@ -66,9 +67,9 @@ class Explanation:
     assessment: Assessment
     release: Reason | None
     obstacles: tuple[Blocker, ...]
-    election: acting.Election | None = None
+    election: Election | None = None
     """None if the Lease was not read; then there are no troubles either."""
-    troubles: tuple[acting.Trouble, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     """Signs that the controller does not act, or that its writes fail."""
     orphan: Orphan | None = None
     """Set if the claim is an orphan."""
@@ -158,12 +159,11 @@ async def explain_with_controller(
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
     async with side_by_side() as group:
-        elected = group.create_task(acting.election(client, clock.now()))
+        elected = group.create_task(election(client, clock.now()))
         explanation = await explain(client, namespace, name, clock.now(), elected=elected)
-    election = elected.result()
-    return replace(
-        explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
-    )
+    found = elected.result()
+    signs = troubles(found, explanation.assessment)
+    return replace(explanation, election=found, troubles=signs)
 
 
 async def explain(
@@ -172,7 +172,7 @@ async def explain(
     name: str,
     now: datetime,
     kinds: KindReader | None = None,
-    elected: Awaitable[acting.Election] | None = None,
+    elected: Awaitable[Election] | None = None,
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
     UnreadableObject if there is no such claim or it cannot be read.
@@ -285,12 +285,6 @@ def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceC
     )
 
 
-def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
-    """The dialect that a controller found; '' if no status has one."""
-    dialects = (reservation.status.dialect for reservation in reservations)
-    return next((dialect for dialect in dialects if dialect in DIALECTS), "")
-
-
 def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
     """The claim's drivers, if a controller found that its hold may not stand beside each pod."""
     conditions = (made.status.conditions for made in reservations)
@@ -303,24 +297,24 @@ def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
 async def _watched_since(
     client: Client,
     now: datetime,
-    elected: Awaitable[acting.Election] | None,
+    elected: Awaitable[Election] | None,
     ghosts: tuple[ForceDeletedPod, ...],
     reservations: tuple[ClaimReservation, ...],
 ) -> datetime | None:
     """See ``_counts_from``; the Lease is read only where something is counted."""
     if not ghosts and not any(made.status.release for made in reservations):
         return None
-    return _counts_from(await (elected or acting.election(client, now)), ghosts, reservations)
+    return _counts_from(await (elected or election(client, now)), ghosts, reservations)
 
 
 def _counts_from(
-    election: acting.Election,
+    elected: Election,
     ghosts: Iterable[ForceDeletedPod],
     reservations: Iterable[ClaimReservation],
 ) -> datetime | None:
     """When the controller that acts began to lead, if that was after it would have to count from.
     It may have watched before, as a standby, so it counts from then at the latest."""
-    began = election.since
+    began = elected.since
     releases = (made.status.release for made in reservations)
     recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
     known = [since for since in recorded if since is not None]

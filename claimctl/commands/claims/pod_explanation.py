@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from claimctl.cli import extensions
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
@@ -16,6 +15,7 @@ from claimctl.commands.claims.device_classes import (
     everywhere,
     shortfall,
 )
+from claimctl.commands.claims.election import election
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.ordinals import (
     WITHOUT_POLICY,
@@ -93,14 +93,14 @@ async def _unmade(client: Client, pod: Pod, uses: list[ClaimUse], clock: Clock) 
     waiting = sticky_names(pod) & {use.claim for use in uses if use.explanation is None}
     if not waiting:
         return uses
-    election = await controller_health.election(client, clock.now())
+    elected = await election(client, clock.now())
     every = await list_if_allowed(client, wire.CLAIMRESERVATIONS, pod.metadata.namespace)
     texts = {
         name: unmade(
             pod,
             name,
             (made for made in every.items if made.spec.resource_claim_name == name),
-            election.message,
+            elected.message,
         )
         for name in waiting
     }

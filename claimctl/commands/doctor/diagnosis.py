@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claimctl.commands.claims.controller_health import State
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding, checks
+from claimctl.commands.claims.election import State
+from claimctl.commands.doctor.cluster_checks import checks
 from claimctl.commands.doctor.examination import Examination
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.commands.doctor.versions import Skew, skew_of
 from claimctl.text import listed
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from claimctl.commands.claims.judgement import waiting_among, waiting_text
-from claimctl.commands.doctor.cluster_checks import Finding
+from claimctl.commands.doctor.model import Finding
 from claimctl.commands.orphans.scan import ClaimScan
 from claimctl.reservation.facts.ordinals import sticky_entries
 from claimctl.reservation.facts.pods import Consumers

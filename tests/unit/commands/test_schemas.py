@@ -17,9 +17,9 @@ from claimctl.commands.claims.pod_document import PodExplanation, pod_of, worklo
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.release_request import request_of
 from claimctl.commands.doctor.diagnosis import diagnosis
-from claimctl.commands.doctor.documents import diagnosis_of, version_of
+from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
-from claimctl.commands.doctor.versions import versions
+from claimctl.commands.doctor.versions import read_versions, version_of
 from claimctl.commands.schemas import main
 from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import graph as trees
@@ -94,7 +94,7 @@ async def test_the_diagnosis_and_the_versions() -> None:
     server = furnished()
     seen = await examine(server.client, server.clock)
     assert as_json(diagnosis_of(seen, diagnosis(seen)))["checks"]
-    as_json(version_of(await versions(server.client, server.clock)))
+    as_json(version_of(await read_versions(server.client, server.clock)))
     as_json(version_of(None))
 
 

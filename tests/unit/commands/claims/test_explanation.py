@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claimctl.commands.claims import controller_health
+from claimctl.commands.claims import controller_health, election
 from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
@@ -245,7 +245,7 @@ async def test_the_document_carries_the_verdict() -> None:
     }
 
 
-ACTING = controller_health.Election(controller_health.State.ACTING, "")
+ACTING = election.Election(election.State.ACTING, "")
 
 
 async def test_explain_shows_what_blocks_the_release() -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.commands.doctor.missing_claims import missing_claims
+from claimctl.commands.doctor.model import Finding
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
