@@ -12,6 +12,7 @@ from claimctl import __version__
 from claimctl.cli.documents import Document, Names, Part, by_names
 from claimctl.commands.claims.election import ControllerState
 from claimctl.commands.doctor.account import ControllerAccount, read_installation
+from claimctl.installation import VERSION_LABEL
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound
@@ -21,7 +22,6 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
 from claimctl.wire.seams import Clock
 
-VERSION_LABEL = "app.kubernetes.io/version"
 _DEFINITIONS = Resource(
     "apiextensions.k8s.io",
     "v1",
