@@ -17,6 +17,7 @@ MODULES = (
     "claimctl.commands.claims.pod_document",
     "claimctl.commands.claims.release_request",
     "claimctl.commands.claims.reserve_work",
+    "claimctl.commands.claims.workload_document",
     "claimctl.commands.doctor.documents",
     "claimctl.commands.doctor.versions",
     "claimctl.commands.downgrade.report",

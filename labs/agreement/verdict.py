@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from claimctl.commands.claims.claim_document import ClaimExplanation
-from claimctl.commands.claims.pod_document import WorkloadExplanation
+from claimctl.commands.claims.workload_document import WorkloadExplanation
 from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.telemetry.face import Metric
 from labs.agreement.answers import Answers

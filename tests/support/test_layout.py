@@ -54,6 +54,7 @@ PRINTING = (
     "commands/claims/claim_document.py",
     "commands/claims/documents.py",
     "commands/claims/pod_document.py",
+    "commands/claims/workload_document.py",
     "commands/doctor/documents.py",
     "commands/drivers/documents.py",
     "commands/claims/explain_text.py",

@@ -23,8 +23,10 @@ from claimctl.commands.claims.matters import SEE_THE_CLAIM, WRONG, MatterKind
 from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
 from claimctl.commands.claims.missing import naming
 from claimctl.commands.claims.node_explanation import explain_node, node_lines
-from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of
+from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.workload_document import workload_of
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
