@@ -1,7 +1,8 @@
 """Explain why a claim is held and what would release it, by the controller's own decision.
 
-Nothing is written. Everything is read live and once. Ghosts are taken from the statuses of
-reservations, because only a controller that watched all the time can know which pods vanished.
+Nothing is written. Everything is read live and once. What only a controller can know that watched
+all the time, such as which pods vanished, is taken from the statuses of ClaimReservations
+(``recorded``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import inf
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.asking import Asker, annotated_in, asking
@@ -22,31 +22,26 @@ from claimctl.commands.claims.holders import read_holder
 from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places, not_known, read_places
+from claimctl.commands.claims.recorded import Recorded, with_drivers
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.devices import drivers_on, pools_of
 from claimctl.reservation.facts.dialects import recorded_dialect
-from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
-from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
-from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import renewal_seconds, renewed_at
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import NODE_LEASES
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -194,8 +189,8 @@ async def explain(
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds.know(replica_set.metadata for replica_set in sets.items)
-    ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
-    watched_since = await _watched_since(client, now, elected, ghosts, reservations)
+    recorded = Recorded(claim, pods, reservations)
+    watched_since = await recorded.watched_since(client, now, elected)
     holders = [await read_holder(client, kinds, made, pods) for made in reservations]
     snapshot = Snapshot(
         now=now,
@@ -207,20 +202,10 @@ async def explain(
         # the dialect that the controller detected; without one, nothing depends on it
         rules=Rules(
             dialect=recorded_dialect(reservations) or "hold",
-            refusing_drivers=_held_late(claim, reservations),
+            refusing_drivers=recorded.refusing_drivers,
         ),
-        memory=Memory(
-            # a controller that has started since counts from its own start
-            ghost_age={
-                ghost.uid: (now - max(ghost.since, watched_since or ghost.since)).total_seconds()
-                for ghost in ghosts
-                if ghost.since is not None
-            },
-            ghost_signs=await _ghost_signs(client, ghosts, now),
-            evicting=evicts_a_pod(claim, pods),
-            openings=Openings(watched_age=_fence_age(reservations, now, watched_since)),
-        ),
-        ghosts=ghosts,
+        memory=await recorded.memory(client, now, watched_since),
+        ghosts=recorded.ghosts,
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
@@ -229,7 +214,7 @@ async def explain(
     if pods or claim.status.allocation is not None:
         snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
-            snapshot = replace(snapshot, memory=_with_drivers(snapshot))
+            snapshot = replace(snapshot, memory=with_drivers(snapshot))
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -283,95 +268,6 @@ def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceC
         slices=slices,
         binding_conditions=conditions or not places.complete,
     )
-
-
-def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """The claim's drivers, if a controller found that its hold may not stand beside each pod."""
-    conditions = (made.status.conditions for made in reservations)
-    reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
-    late = (Reason.HELD_BETWEEN_PODS, Reason.DRIVER_REFUSES_HOLD)
-    is_late = any(condition is not None and condition.reason in late for condition in reserved)
-    return frozenset(device.driver for device in claim.devices if is_late)
-
-
-async def _watched_since(
-    client: Client,
-    now: datetime,
-    elected: Awaitable[Election] | None,
-    ghosts: tuple[ForceDeletedPod, ...],
-    reservations: tuple[ClaimReservation, ...],
-) -> datetime | None:
-    """See ``_counts_from``; the Lease is read only where something is counted."""
-    if not ghosts and not any(made.status.release for made in reservations):
-        return None
-    return _counts_from(await (elected or election(client, now)), ghosts, reservations)
-
-
-def _counts_from(
-    elected: Election,
-    ghosts: Iterable[ForceDeletedPod],
-    reservations: Iterable[ClaimReservation],
-) -> datetime | None:
-    """When the controller that acts began to lead, if that was after it would have to count from.
-    It may have watched before, as a standby, so it counts from then at the latest."""
-    began = elected.since
-    releases = (made.status.release for made in reservations)
-    recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
-    known = [since for since in recorded if since is not None]
-    return began if began is not None and any(since < began for since in known) else None
-
-
-def _fence_age(
-    reservations: tuple[ClaimReservation, ...], now: datetime, watched_since: datetime | None
-) -> float:
-    """Seconds since the recorded release began, if it is fenced; else 0. The controller measures a
-    little less: from the fence, and not from before its own start."""
-    releases = (made.status.release for made in reservations)
-    fenced = (it.since for it in releases if it and it.step == ReleaseStep.FENCED)
-    begun = (max(since, watched_since or since) for since in fenced if since is not None)
-    ages = [(now - since).total_seconds() for since in begun]
-    return max(min(ages, default=0.0), 0.0)
-
-
-async def _ghost_signs(
-    client: Client, ghosts: tuple[ForceDeletedPod, ...], now: datetime
-) -> dict[str, SignsOfLife]:
-    """What one look at the Leases of the ghosts' nodes shows; nothing of a node without a Lease.
-
-    The controller looks again and again, so only it knows whether a ghost has ended.
-    """
-    leases: dict[str, SignsOfLife] = {}
-    for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
-        try:
-            lease = await client.get(wire.LEASES, node, NODE_LEASES)
-            ages = (max((now - renewed_at(lease)).total_seconds(), 0.0),)
-            leases[node] = SignsOfLife(ages, renewal_seconds=renewal_seconds(lease))
-        except Forbidden:
-            leases[node] = SignsOfLife((0.0,))
-        except NotFound:
-            continue
-    return {ghost.uid: leases[ghost.node_name] for ghost in ghosts if ghost.node_name in leases}
-
-
-def _with_drivers(snapshot: Snapshot) -> Memory:
-    """The memory with the drivers that are away from the nodes of ghosts, as the slices show.
-
-    Since when the slices of the others stand, only the controller knows.
-    """
-    memory, signs, claim = snapshot.memory, dict(snapshot.memory.ghost_signs), snapshot.claim
-    assert claim is not None
-    there = {(piece.spec.node_name, piece.spec.driver) for piece in snapshot.slices}
-    for ghost in snapshot.ghosts:
-        drivers = drivers_on(
-            ghost.node_name,
-            pools_of(claim),
-            snapshot.slices,
-            is_named=ghost.node_name in claim.nodes_named,
-        )
-        if ghost.uid in signs and drivers:
-            away = tuple(sorted(name for name in drivers if (ghost.node_name, name) not in there))
-            signs[ghost.uid] = replace(signs[ghost.uid], away=away, stood=(inf, 0.0))
-    return replace(memory, ghost_signs=signs)
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:
