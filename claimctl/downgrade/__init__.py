@@ -8,11 +8,9 @@ claim. What a list becomes is decided without requests: for ``prepare`` in ``exp
 ``expander`` writes, for ``restore`` in ``restoration``. Before an upgrade, PodGroups go first
 (``departure``, ``crossing``).
 
-To say how far a downgrade is: ``look`` reads the cluster, ``standing`` judges each claim and
-``sightings`` each component, and ``status`` says what is next. ``under_way`` has the words for
-other commands.
-
-``plans`` is for commands: they begin a plan, and follow what a controller makes of it.
+For commands: ``plans`` begins a plan, and follows what a controller makes of it. ``under_way`` has
+the words for a plan, and its next command. How far a downgrade is, ``claimctl.commands.downgrade``
+finds out.
 
 What sends requests raises KubeError if one fails; docstrings say what else is raised.
 """

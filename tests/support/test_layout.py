@@ -38,6 +38,7 @@ def test_no_module_imports_from_a_test_module() -> None:
 DECIDING = (
     "commands/claims",
     "commands/doctor",
+    "commands/downgrade",
     "commands/drivers",
     "commands/orphans",
     "commands/uninstall",
@@ -77,6 +78,9 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",
     "commands/doctor/model.py": "data only",
+    "commands/downgrade/flags.py": "data only",
+    "commands/downgrade/following.py": "e2e/test_downgrade_command.py",
+    "commands/downgrade/report.py": "e2e/test_downgrade_command.py",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

@@ -18,7 +18,7 @@ from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.kinds.shipped import catalog
 from claimctl.wire import resources
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
@@ -37,7 +37,6 @@ from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 T = TypeVar("T")
 
 SYSTEM_NAMESPACE = "kube-system"
-PREPARE_FAILED = "FailedPrepareDynamicResources"
 ADMISSION_POLICY = "claimctl-avoidance"
 _ADMISSION = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",

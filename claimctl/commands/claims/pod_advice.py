@@ -11,6 +11,7 @@ from claimctl.commands.claims.pod_view import BINDING, PodFindings
 from claimctl.commands.claims.release_waits import release_steps
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_unreported
 from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl.wire.pods import Pod
 
 WELL = "Nothing is wrong."
@@ -134,7 +135,7 @@ def _about_warning(note: str, pod: Pod, known: frozenset[MatterKind]) -> Iterato
             yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
     elif "already bound to pod" in note:
         yield "Its driver gives the claim to one pod at a time: let the other pod end first."
-    elif note.startswith("FailedPrepareDynamicResources"):
+    elif note.startswith(PREPARE_FAILED):
         yield f"Correct what the driver says above; {_TRIES_AGAIN}."
     else:
         describe = f"kubectl -n {place} describe pod {name}"

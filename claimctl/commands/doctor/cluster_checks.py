@@ -18,14 +18,13 @@ from claimctl.commands.doctor.model import (
 )
 from claimctl.commands.orphans.model import Cause
 from claimctl.downgrade.crossing import OLD, TARGET
-from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.downgrade.under_way import describe_plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT
 from claimctl.text import counted, listed
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 
@@ -32,7 +32,7 @@ class StepResult(StrEnum):
 REFUSALS = (StepResult.PREPARE_REFUSED, StepResult.CONTAINER_REFUSED)
 
 _BY_REASON = {
-    "FailedPrepareDynamicResources": StepResult.PREPARE_REFUSED,
+    PREPARE_FAILED: StepResult.PREPARE_REFUSED,
     "FailedCreatePodSandBox": StepResult.CONTAINER_REFUSED,
     "Failed": StepResult.CONTAINER_REFUSED,
 }
