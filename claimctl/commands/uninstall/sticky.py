@@ -41,8 +41,7 @@ def claims_by_key(scan: Scan) -> Claims:
 def unmade(pod: Pod, claims: Claims) -> tuple[str, ...]:
     """The sticky claims that the pod waits for because nobody has made them."""
     place = pod.metadata.namespace
-    named = (entry.claim for entry in sticky_entries(pod))
-    return tuple(name for name in named if (place, name) not in claims)
+    return tuple(it.claim for it in sticky_entries(pod) if (place, it.claim) not in claims)
 
 
 def withdrawable(scan: Scan, claims: Claims) -> Iterator[ClaimReservation]:
