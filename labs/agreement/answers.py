@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from claimctl.commands.claims.claim_document import ClaimExplanation, explanation_of
-from claimctl.commands.claims.documents import ClaimSummary, list_of
+from claimctl.commands.claims.claim_list import ClaimSummary, list_of
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.get_work import ClaimsWanted, gather
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of

@@ -53,10 +53,9 @@ COMMANDS = {f"{entry.module.replace('.', '/')}.py" for entry in registry.COMMAND
 files of their names, or in e2e/test_every_command.py, which plays every command."""
 PRINTING = (
     "commands/claims/claim_document.py",
-    "commands/claims/documents.py",
+    "commands/claims/claim_list.py",
     "commands/claims/pod_document.py",
     "commands/claims/workload_document.py",
-    "commands/doctor/documents.py",
     "commands/drivers/documents.py",
     "commands/claims/explain_text.py",
     "claimctl_reschedule/command/",

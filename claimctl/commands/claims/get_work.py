@@ -15,6 +15,7 @@ from claimctl.cli.output import Column, Table, columns, print_document, print_ta
 from claimctl.cli.printer import print_lines, say
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
+from claimctl.commands.claims.claim_list import end_of, list_of
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
@@ -22,7 +23,6 @@ from claimctl.commands.claims.device_classes import (
     everywhere,
     waiting_pods,
 )
-from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.judgement import judged
 from claimctl.commands.claims.missing import others_than
 from claimctl.commands.claims.places import read_places

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from claimctl.cli.documents import Document, Names, Part, ReasonText, says
-from claimctl.commands.claims.documents import ConsumerCounts
+from claimctl.commands.claims.claim_list import ConsumerCounts
 from claimctl.commands.claims.explanation import effect_of
 from claimctl.commands.claims.pod_document import ExplainedPod, ShortClaim, pod_of, short_of
 from claimctl.commands.claims.rule_answers import RuleExpression, deciding

@@ -39,7 +39,6 @@ from claimctl.reservation import sticky
 from claimctl.reservation.annotation import Annotated, misspelled, plan
 from claimctl.reservation.facts.dialects import recorded_dialect
 from claimctl.reservation.facts.pods import Consumers, is_bound
-from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
@@ -196,9 +195,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
     nodes, events = every[wire.NODES], every[wire.EVENTS]
     reserved, slices = every[wire.CLAIMRESERVATIONS], every[PUBLISHED_DEVICES]
-    listed = {(resource.group, resource.plural): every[resource] for resource in WORKLOADS.values()}
-    if groups:
-        listed[POD_GROUP] = every[wire.PODGROUPS]
+    kinds = (*WORKLOADS.values(), *((wire.PODGROUPS,) if groups else ()))
 
     def known(resource: Resource[Any]) -> Listing[Any] | None:
         return None if resource in reader.not_listed else every[resource]
@@ -212,7 +209,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         orphans=_orphans(scan.claims) if scan else {},
         uids={
             **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
-            **{kind: uids(listing) for kind, listing in listed.items()},
+            **{(kind.group, kind.plural): uids(every[kind]) for kind in kinds},
         },
         nodes=nodes.items,
         events=events.items,
@@ -225,7 +222,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
                 for unread in listing.unreadable
             ),
         ),
-        annotations=await _annotations(reader.client, listed, reserved.items),
+        annotations=await _annotations(reader.client, every, reserved.items),
         asking_sticky=_asking_sticky(every),
         reservations=reserved.items,
         plans=every[wire.DOWNGRADEPLANS].items,
@@ -245,7 +242,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             for check, text in extension.checks.items()
         },
         more_problems=tuple(more),
-        old_groups=len(listed[POD_GROUP].items) if old else 0,
+        old_groups=len(every[wire.PODGROUPS].items) if old else 0,
     )
     return await _looked_again(reader, clock, observed)
 
@@ -303,13 +300,13 @@ def _starting(scan: ClaimScan) -> frozenset[str]:
 
 async def _annotations(
     client: Client,
-    listed: Mapping[tuple[str, str], Listing[Any]],
+    every: Mapping[Resource[Any], Listing[Any]],
     reservations: tuple[ClaimReservation, ...],
 ) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     kinds = KindReader(client)
     for (group, kind), resource in WORKLOADS.items():
-        for workload in listed[group, resource.plural].items:
+        for workload in every[resource].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
             of_it = tuple(made for made in reservations if made.metadata.namespace == place)

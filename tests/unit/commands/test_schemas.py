@@ -11,15 +11,14 @@ import pytest
 from claimctl.cli.documents import API_VERSION
 from claimctl.commands.claims import explain_work, get_work
 from claimctl.commands.claims.claim_document import explanation_of
-from claimctl.commands.claims.documents import list_of
+from claimctl.commands.claims.claim_list import list_of
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.pod_document import PodExplanation, pod_of
 from claimctl.commands.claims.pod_explanation import explain_pod
 from claimctl.commands.claims.release_request import request_of
 from claimctl.commands.claims.workload_document import workload_of
 from claimctl.commands.claims.workload_explanation import explain_workload
-from claimctl.commands.doctor.diagnosis import diagnosis
-from claimctl.commands.doctor.documents import diagnosis_of
+from claimctl.commands.doctor.diagnosis import diagnosis, diagnosis_of
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.doctor.versions import read_versions, version_of
 from claimctl.commands.schemas import main
