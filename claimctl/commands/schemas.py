@@ -15,7 +15,7 @@ from claimctl.cli.printer import print_whole
 
 def models() -> dict[str, type[Document]]:
     """The documents by their kind: of all commands, and of the modules that extensions name."""
-    own = (found.name for found in walk_packages(commands.__path__, f"{commands.__name__}."))
+    own = (module.name for module in walk_packages(commands.__path__, f"{commands.__name__}."))
     of_extensions = (name for extension in extensions().values() for name in extension.documents)
     for name in (*own, *of_extensions):
         importlib.import_module(name)

@@ -57,12 +57,12 @@ def _waiting(users: Iterable[Pod], now: datetime) -> tuple[str, str]:
     return text, f"see `claimctl explain pod/{first.name} -n {first.namespace}`"
 
 
-def _line(lines: Lines, one: str, several: str) -> tuple[Finding, ...]:
+def _line(lines: Lines, alone: str, several: str) -> tuple[Finding, ...]:
     if not lines:
         return ()
     (namespace, name), text = next(iter(lines.items()))
     if len(lines) == 1:
-        return (Finding("waiting-pods", f"{one}; {text}", namespace, name),)
+        return (Finding("waiting-pods", f"{alone}; {text}", namespace, name),)
     names = listed(f"{place}/{missing}" for place, missing in lines)
     return (Finding("waiting-pods", f"{several}: {names}; for the first one, {text}"),)
 
