@@ -25,6 +25,8 @@ from claimctl.wire.seams import Clock
 INSTALLED = "claimctl-system"
 """The namespace of the controller, if it was installed as README.md says."""
 LEASE_NAME = "claimctl-controller"
+VERSION_LABEL = "app.kubernetes.io/version"
+"""On what is installed: the version of claimctl that it is from."""
 BINDINGS = ("claimctl-controller", "claimctl-controller-reader")
 """The ClusterRoleBinding of the controller, and that of one that serves a single namespace."""
 

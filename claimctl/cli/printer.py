@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 from claimctl.text import visible
 
 
-def as_lines(lines: Iterable[str]) -> str:
-    """A text of these lines, each made visible."""
-    return "".join(f"{visible(line)}\n" for line in lines)
-
-
 def print_lines(*lines: str, out: TextIO | None = None) -> None:
-    """Print lines on stdout, or on ``out``."""
+    """Print lines on stdout, or on ``out``, each made visible."""
     target = sys.stdout if out is None else out
-    target.write(as_lines(lines))
+    target.write("".join(f"{visible(line)}\n" for line in lines))
     target.flush()
 
 

@@ -20,7 +20,7 @@ from claimctl.login.connect import load_connection
 from claimctl.telemetry.face import LateLogger
 from claimctl.telemetry.health import Certificate, HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry
-from claimctl.telemetry.settings import TelemetrySettings as TelemetrySettings
+from claimctl.telemetry.settings import TelemetrySettings
 
 log = LateLogger(__name__)
 

@@ -5,33 +5,19 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+from pkgutil import walk_packages
 
+from claimctl import commands
 from claimctl.cli.documents import Document, kind_of, schema
 from claimctl.cli.extensions import extensions
 from claimctl.cli.printer import print_whole
 
-MODULES = (
-    "claimctl.commands.claims.claim_document",
-    "claimctl.commands.claims.documents",
-    "claimctl.commands.claims.node_explanation",
-    "claimctl.commands.claims.pod_document",
-    "claimctl.commands.claims.release_request",
-    "claimctl.commands.claims.reserve_work",
-    "claimctl.commands.doctor.documents",
-    "claimctl.commands.downgrade.report",
-    "claimctl.commands.drivers.documents",
-    "claimctl.commands.orphans.work",
-    "claimctl.commands.timeline.model",
-    "claimctl.commands.tree.graph",
-    "claimctl.commands.uninstall.model",
-)
-"""Where claimctl's own documents are. Extensions name theirs."""
-
 
 def models() -> dict[str, type[Document]]:
-    """The documents by their kind."""
+    """The documents by their kind: of all commands, and of the modules that extensions name."""
+    own = (module.name for module in walk_packages(commands.__path__, f"{commands.__name__}."))
     of_extensions = (name for extension in extensions().values() for name in extension.documents)
-    for name in (*MODULES, *of_extensions):
+    for name in (*own, *of_extensions):
         importlib.import_module(name)
     return {kind_of(model): model for model in Document.__subclasses__()}
 

@@ -10,24 +10,21 @@ polling is not needed.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Served, look
+from claimctl.kube.discovery import Served, look, server_version
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError, NotFound
 from claimctl.kube.informer import Informer
 from claimctl.parallel import wait_for
 from claimctl.telemetry.face import LateLogger
-from claimctl.wire.base import decode, to_plain
+from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
-from claimctl.wire.served import ServerVersion
 
 log = LateLogger(__name__)
 
@@ -88,7 +85,7 @@ class DialectProbe:
             DialectUnknown: creating claims is forbidden.
             KubeError: the API server does not answer.
         """
-        version = parse_version(await self._client.get_raw("/version"))
+        version = await server_version(self._client)
         served = await look(self._client)
         dialect, reasons = await self._dialect(served)
         spoken = f"server version {version[0]}.{version[1]}"
@@ -152,16 +149,6 @@ class DialectProbe:
             return await create(self._namespace)
         except NotFound:
             return await create("default")
-
-
-def parse_version(body: bytes) -> tuple[int, int]:
-    """(major, minor) of a ``/version`` answer. Some providers append a sign to minor ("36+")."""
-    with suppress(ValueError):
-        answer = decode(body, ServerVersion)
-        major, minor = re.match(r"\d+", answer.major), re.match(r"\d+", answer.minor)
-        if major and minor:
-            return int(major[0]), int(minor[0])
-    return (0, 0)
 
 
 class Redetection:

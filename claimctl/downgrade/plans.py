@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +12,7 @@ from claimctl.downgrade import prepare, restore
 from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
+from claimctl.kube.errors import Conflict, Forbidden, NotFound
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
@@ -27,8 +26,8 @@ from claimctl.wire.seams import Clock
 
 Progress = Callable[[DowngradePlanStatus], None]
 
-LOOK_SECONDS = 5.0
-"""How often the command looks whether a controller acts."""
+LOOK_SECONDS = 1.0
+"""How often the command looks at the plan, and whether a controller acts."""
 
 
 class PlanRefused(Exception):
@@ -179,14 +178,14 @@ async def follow(
     """Wait while a controller carries the plan out.
 
     Args:
-        progress: called with the status after every change.
-        ensure: called every few seconds: makes sure that a controller acts.
+        progress: called with the status after changes.
+        ensure: called at every look: makes sure that a controller acts.
 
     Raises:
         PlanRefused: the controller wrote nothing to the plan for ``patience_seconds``, or the
             plan was deleted.
     """
-    name, now = plan.metadata.name, asyncio.get_running_loop().time
+    name, now = plan.metadata.name, client.clock.monotonic
     seen, since = "", now()
     while True:
         present = await client.find(DOWNGRADEPLANS, name)
@@ -205,18 +204,4 @@ async def follow(
             )
         if ensure is not None:
             await ensure()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(LOOK_SECONDS, patience_seconds)):
-                await _next_change(client, present)
-
-
-async def _next_change(client: Client, plan: DowngradePlan) -> None:
-    """Wait until the plan has changed, or until its watch has to be opened anew."""
-    version = plan.metadata.resource_version
-    try:
-        async with aclosing(client.watch(DOWNGRADEPLANS, resource_version=version)) as events:
-            async for event in events:
-                if event.object is not None and event.object.metadata.name == plan.metadata.name:
-                    return
-    except (Gone, Unreachable):
-        await asyncio.sleep(1.0)
+        await client.clock.sleep(LOOK_SECONDS)

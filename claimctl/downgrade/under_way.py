@@ -1,18 +1,19 @@
-"""A DowngradePlan under way, as ``get``, ``explain`` and ``doctor`` tell of it."""
+"""A DowngradePlan under way, as commands tell of it: what it freezes, and the next command."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from claimctl.downgrade.records import PlanPhase, RecordState, is_carried_out
 from claimctl.downgrade.scope import crosses, described, freezes
-from claimctl.downgrade.standing import prepare_command
-from claimctl.downgrade.status import RESTORE_COMMAND, UPGRADE_RESTORE_COMMAND
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.text import counted
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.reservations import RESTORE, DowngradedClaim, DowngradePlan
+from claimctl.wire.reservations import RESTORE, DowngradedClaim, DowngradePlan, DowngradePlanSpec
 
+PREPARE_COMMAND = "claimctl downgrade prepare"
+RESTORE_COMMAND, UPGRADE_RESTORE_COMMAND = "claimctl downgrade restore", "claimctl upgrade restore"
 DOWNGRADE_STATUS, UPGRADE_STATUS = "claimctl downgrade status", "claimctl upgrade status"
 
 
@@ -30,6 +31,20 @@ def is_held_by_pods_alone(record: DowngradedClaim) -> bool:
     its last pod ends. A PodGroup holds nothing."""
     held = any(not is_pod_group(entry) for entry in record.replaced_references)
     return held and record.state == RecordState.EXPANDED
+
+
+def prepare_command(spec: DowngradePlanSpec) -> str:
+    """The command that runs a plan of this scope again."""
+    if spec.upgrade_to:
+        return f"claimctl upgrade prepare --to {spec.upgrade_to}"
+    words = [PREPARE_COMMAND]
+    for namespace in spec.namespaces:
+        words += ["-n", namespace]
+    if spec.claim_selector:
+        words += ["-l", shlex.quote(spec.claim_selector)]
+    for name in spec.skip:
+        words += ["--skip", f"{name.namespace}/{name.name}"]
+    return " ".join(words)
 
 
 def next_command(plan: DowngradePlan) -> str:

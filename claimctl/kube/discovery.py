@@ -6,7 +6,9 @@ Only discovery knows the rest, and whether the objects have a namespace.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -14,7 +16,7 @@ from urllib.parse import quote
 from claimctl.kube.client import Client
 from claimctl.kube.errors import BadAnswer, NotFound, NotServed
 from claimctl.parallel import side_by_side
-from claimctl.wire.base import Object
+from claimctl.wire.base import Object, decode
 from claimctl.wire.resources import (
     PODGROUPS,
     PODS,
@@ -24,7 +26,7 @@ from claimctl.wire.resources import (
     Resource,
     read_as,
 )
-from claimctl.wire.served import ApiGroup, ApiGroupList, ApiResource, ApiResourceList
+from claimctl.wire.served import ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ServerVersion
 from claimctl.wire.workloads import CustomWorkload
 
 T = TypeVar("T")
@@ -49,6 +51,17 @@ class Served:
     """Served versions of resource.k8s.io that claimctl supports, preferred first."""
     groups: tuple[str, ...] = ()
     """Served versions of scheduling.k8s.io that have PodGroups, preferred first."""
+
+
+async def server_version(client: Client) -> tuple[int, int]:
+    """(major, minor) of the API server, (0, 0) if it does not say. Some providers append a sign to
+    the minor version ("36+")."""
+    with suppress(ValueError):
+        answer = decode(await client.get_raw("/version"), ServerVersion)
+        major, minor = re.match(r"\d+", answer.major), re.match(r"\d+", answer.minor)
+        if major and minor:
+            return int(major[0]), int(minor[0])
+    return (0, 0)
 
 
 async def look(client: Client) -> Served:

@@ -12,6 +12,9 @@ from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.times import EARLIEST, Span, moment
 
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+"""The reason of a kubelet's Event about a pod whose devices it does not prepare."""
+
 
 def micro_time(moment: datetime) -> str:
     """A MicroTime as the API server accepts it: UTC with exactly six digits of fraction."""

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from claimctl.commands.claims.claim_document import ClaimExplanation, explanation_of
-from claimctl.commands.claims.documents import ClaimSummary, list_of
+from claimctl.commands.claims.claim_list import ClaimSummary, list_of
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.get_work import ClaimsWanted, gather
-from claimctl.commands.claims.pod_document import (
-    PodExplanation,
-    WorkloadExplanation,
-    pod_of,
-    workload_of,
-)
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of
+from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.workload_document import WorkloadExplanation, workload_of
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.commands.tree.graph import ClaimTree, document
 from claimctl.commands.tree.work import read
 from claimctl.kube.client import Client

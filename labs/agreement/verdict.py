@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from claimctl.commands.claims.claim_document import ClaimExplanation
-from claimctl.commands.claims.pod_document import WorkloadExplanation
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
+from claimctl.commands.claims.workload_document import WorkloadExplanation
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.telemetry.face import Metric
 from labs.agreement.answers import Answers
 from labs.agreement.truth import name_of

@@ -14,8 +14,8 @@ from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.real.servers.plane import ControlPlane
 from kube_in_process.real.servers.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 
-from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.transport import HttpTransport
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl_demo.documents import DocumentClient
 from labs import frame
 from labs.switching.workloads import NAMESPACE, SharedWorkloads

@@ -11,9 +11,9 @@ from random import Random
 from kube_in_process.errors import StatusError
 from kube_in_process.options import Preset
 
-from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.errors import NotFound
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

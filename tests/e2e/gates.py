@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.downgrade.look import PREPARE_FAILED
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import ServedCluster

@@ -13,7 +13,8 @@ from kube_in_process.habits.publishing import TaintsNoSchedule
 
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.get_work import ClaimsWanted, gather
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.tree import drawing

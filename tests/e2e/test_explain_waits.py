@@ -10,7 +10,8 @@ from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.get_work import ClaimsWanted, gather, in_order
 from claimctl.commands.claims.pod_advice import pod_advice
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
 from claimctl.wire.pods import Pod

@@ -11,11 +11,13 @@ from claimctl.cli.errors import UsageError
 from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import explain
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_explanation import explain_pod
 from claimctl.commands.claims.reserve_work import Wanted, annotate
 from claimctl.commands.claims.reserve_work import lines as reserve_lines
 from claimctl.commands.claims.rule_answers import RuleExpression
-from claimctl.commands.doctor.account import ControllerAccount, kind_problems
+from claimctl.commands.claims.workload_explanation import explain_workload
+from claimctl.commands.doctor.account import ControllerAccount
+from claimctl.commands.doctor.rights import kind_problems
 from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims

@@ -235,6 +235,13 @@ async def _pod_without_claim(_: ServedCluster, acts: Acts) -> None:
     await _single(acts)
 
 
+async def _without_template(_: ServedCluster, acts: Acts) -> None:
+    """A pod with a claim from a template that does not exist."""
+    await acts.stage.user.create(objects.generating("ml", "eval", 1, "nosuch", "node-0"))
+    pods = acts.stage.world.pods_in
+    await acts.stage.until(lambda: len(pods("ml")) == 1, "its pod is made")
+
+
 STATES = (
     ClusterState(
         "a claim that is well",
@@ -387,6 +394,13 @@ STATES = (
         _pod_without_claim,
         "claimctl explain pod/eval -n ml",
         ("kubectl -n ml get resourceclaims",),
+        _nothing_runs,
+    ),
+    ClusterState(
+        "a workload whose template of claims does not exist",
+        _without_template,
+        "claimctl explain deployment/eval -n ml",
+        ("kubectl -n ml get resourceclaimtemplates",),
         _nothing_runs,
     ),
     ClusterState(

@@ -10,12 +10,9 @@ import pytest
 from msgspec import structs
 
 from claimctl.commands.claims.places import Places
-from claimctl.commands.doctor.cluster_checks import (
-    ObservedCluster,
-    checks,
-    findings,
-    matters_of,
-)
+from claimctl.commands.doctor.claim_matters import matters_of
+from claimctl.commands.doctor.cluster_checks import checks, findings
+from claimctl.commands.doctor.model import ObservedCluster
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.wire.coordination import micro_time
 from tests.support.claim_server import Server
 

@@ -10,14 +10,10 @@ import msgspec
 from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.claim_document import ClaimExplanation, explanation_of
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.pod_document import (
-    PodExplanation,
-    WorkloadExplanation,
-    pod_of,
-    workload_of,
-)
-from claimctl.commands.claims.pod_explanation import WorkloadFindings
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of
 from claimctl.commands.claims.pod_view import PodFindings
+from claimctl.commands.claims.workload_document import WorkloadExplanation, workload_of
+from claimctl.commands.claims.workload_explanation import WorkloadFindings
 
 P = TypeVar("P", bound=msgspec.Struct)
 

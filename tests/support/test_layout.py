@@ -38,6 +38,7 @@ def test_no_module_imports_from_a_test_module() -> None:
 DECIDING = (
     "commands/claims",
     "commands/doctor",
+    "commands/downgrade",
     "commands/drivers",
     "commands/orphans",
     "commands/uninstall",
@@ -52,9 +53,9 @@ COMMANDS = {f"{entry.module.replace('.', '/')}.py" for entry in registry.COMMAND
 files of their names, or in e2e/test_every_command.py, which plays every command."""
 PRINTING = (
     "commands/claims/claim_document.py",
-    "commands/claims/documents.py",
+    "commands/claims/claim_list.py",
     "commands/claims/pod_document.py",
-    "commands/doctor/documents.py",
+    "commands/claims/workload_document.py",
     "commands/drivers/documents.py",
     "commands/claims/explain_text.py",
     "claimctl_reschedule/command/",
@@ -75,6 +76,10 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/connection.py": "login/test_connection.py, and test_transport.py with each setting",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/request.py": "test_client.py tests each request by the client's methods",
+    "commands/doctor/model.py": "data only",
+    "commands/downgrade/flags.py": "data only",
+    "commands/downgrade/following.py": "e2e/test_downgrade_command.py",
+    "commands/downgrade/report.py": "e2e/test_downgrade_command.py",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

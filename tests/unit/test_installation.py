@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.requests import Actor, Fault
 
-from claimctl.commands.doctor.cluster_checks import CheckVerdict
+from claimctl.commands.doctor.model import CheckVerdict
 from claimctl.installation import Address, controller_runs, find_address
 from claimctl.kube.client import Client
 from claimctl.wire.coordination import micro_time

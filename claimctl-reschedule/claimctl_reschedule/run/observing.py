@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import msgspec
 
-from claimctl.controller.dialect import parse_version
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import server_version
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.reservation.kinds.shipped import catalog
 from claimctl.wire import resources
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
@@ -37,7 +37,6 @@ from claimctl_reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 T = TypeVar("T")
 
 SYSTEM_NAMESPACE = "kube-system"
-PREPARE_FAILED = "FailedPrepareDynamicResources"
 ADMISSION_POLICY = "claimctl-avoidance"
 _ADMISSION = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
@@ -86,7 +85,7 @@ class Observation:
         groups = await self._list(GROUPS)
         pods = await self._list(SCHEDULING_PODS)
         now = self.clock.now()
-        server = parse_version(await self.client.get_raw("/version"))
+        server = await server_version(self.client)
         if record is not None:
             self.over = rounds.finished(record.status, pods)
             self.status = rounds.without(settle(record.status, pods, now), self.over)

@@ -8,9 +8,7 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.judgement import see_why, waiting_pods
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
-from claimctl.commands.claims.ordinals import TO_PUT_IN_FORCE
-from claimctl.commands.claims.pod_advice import WELL, pod_advice, to_create
-from claimctl.commands.claims.pod_explanation import WorkloadFindings
+from claimctl.commands.claims.pod_advice import WELL
 from claimctl.commands.claims.release_waits import release_steps
 from claimctl.reservation.assessment.retention import Action
 from claimctl.reservation.facts.pods import is_stuck
@@ -43,7 +41,7 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
     or its release has begun.
     """
     about_controller = controller_health.advice(explanation.troubles)
-    matters = tuple(dict.fromkeys((*_matters(explanation), *_pod_that_waits(explanation))))
+    matters = tuple(dict.fromkeys((*claim_steps(explanation), *_pod_that_waits(explanation))))
     if matters or (about_controller and explanation.assessment.retentions):
         # the devices may be free although an annotation is wrong
         wrong = any(asker.fix for asker in explanation.asking) and not explanation.troubles
@@ -53,7 +51,7 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
     return (*about_controller, *_if_well(explanation))
 
 
-def _matters(explanation: Explanation) -> Iterator[str]:
+def claim_steps(explanation: Explanation) -> Iterator[str]:
     """Advice about each problem of the claim, and about what it waits for."""
     view = explanation.view
     yield from (asker.fix for asker in explanation.asking if asker.fix)
@@ -201,33 +199,3 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
     else:
         command = f"kubectl -n {view.namespace} delete resourceclaim {view.name}"
         yield f"Nothing holds it. To free its devices, delete it: {command}"
-
-
-def workload_advice(findings: WorkloadFindings) -> list[str]:
-    """What to do about the workload's pods and its annotation, each line once."""
-    lines = [line for pod in findings.waiting for line in pod_advice(pod)]
-    if any(it.reason == Reason.STICKY_NOT_IN_FORCE for it in findings.problems):
-        lines.append(f"{TO_PUT_IN_FORCE} Delete the pods that are there.")
-    ended = findings.state.ended
-    lines += [to_create(findings.namespace, name) for name in findings.missing if not ended]
-    for explanation in findings.claims:
-        lines += [line for line in _matters(explanation) if line not in lines]
-    asks = findings.annotation is not None and findings.counts and not ended
-    if asks and not findings.reservations and not findings.problems:
-        lines.append(SEE_WHETHER)
-    if (
-        findings.annotation is None
-        and findings.sticky is None
-        and findings.counts
-        and not findings.reservations
-        and findings.claims
-    ):
-        command = (
-            f"kubectl -n {findings.namespace} annotate {findings.name} 'claimctl.io/reserve=*'"
-        )
-        lines.append(f"Keep its claims reserved while it has no pods: {command}")
-    if findings.waiting and not lines:
-        first = findings.waiting[0].pod.metadata
-        place = f"claimctl explain pod/{first.name} -n {first.namespace}"
-        lines.append(f"See what may be done for a pod that does not run: {place}")
-    return list(dict.fromkeys(lines)) or [WELL]

@@ -19,8 +19,9 @@ from claimctl.cli.documents import (
     utc,
 )
 from claimctl.commands.claims.advice import UNREADABLE, advice
-from claimctl.commands.claims.controller_health import ControllerState, Trouble
-from claimctl.commands.claims.documents import ClaimSummary, summary_of
+from claimctl.commands.claims.claim_list import ClaimSummary, summary_of
+from claimctl.commands.claims.controller_health import Trouble
+from claimctl.commands.claims.election import ControllerState
 from claimctl.commands.claims.explanation import Explanation, effect_of
 from claimctl.commands.claims.ordinals import fate
 from claimctl.commands.claims.release_waits import until

@@ -1,49 +1,35 @@
-"""Find out from outside whether a controller acts on a claim.
+"""Signs that no controller acts on a claim, or that its writes fail.
 
-The Lease shows whether a controller is elected. An elected controller may be throttled, or lack
-rights. This shows in objects that the controller should have written by now and has not.
+The Lease shows whether a controller is elected (``election``). An elected controller may be
+throttled, or lack rights. This shows in objects that the controller should have written by now and
+has not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 
 import msgspec
 
 from claimctl.cli.documents import Part
+from claimctl.commands.claims.election import Election, State
 from claimctl.controller.preflight import GRANT
-from claimctl.installation import LEASE_NAME, Address, controller_lease, find_address
-from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.live_objects import is_held
 from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.text import duration
-from claimctl.wire.coordination import Lease, renewed_at
 from claimctl.wire.meta import find_condition
-from claimctl.wire.times import moment
 
-SKEW_SECONDS = 30.0
-"""Allowance for the difference between the controller's clock and the clock of this machine. An
-older Lease counts as not renewed."""
 LATE_SECONDS = 20.0
 """A pod is older when its ClaimReservation has counted it: a write that changes nothing but numbers
 waits for half of this."""
 STALLED_SECONDS = 60.0
 """A release without blockers has stalled after this time: each step takes the settle time at
 most."""
-
-
-class State(StrEnum):
-    ACTING = "Acting"
-    NOT_ACTING = "NotActing"
-    UNKNOWN = "Unknown"
 
 
 class Sign(StrEnum):
@@ -55,25 +41,6 @@ class Sign(StrEnum):
     STATUS_BEHIND = "StatusBehind"
     RELEASE_STALLED = "ReleaseStalled"
     HOLD_MISSING = "HoldMissing"
-
-
-@dataclass(frozen=True, slots=True)
-class Election:
-    """Whether the Lease shows an elected controller."""
-
-    state: State
-    message: str
-    readable: bool = True
-    """Whether the caller may read the Lease."""
-    since: datetime | None = None
-    """Since when the controller that acts has led."""
-
-
-class ControllerState(Part, frozen=True):
-    """Whether a controller acts, as documents say it."""
-
-    state: State
-    message: str
 
 
 class Trouble(Part, frozen=True, kw_only=False):
@@ -115,33 +82,6 @@ def advice(troubles: Iterable[Trouble]) -> tuple[str, ...]:
     signs = dict.fromkeys(trouble.sign for trouble in troubles)
     known = tuple(ADVICE[sign] for sign in signs if sign in ADVICE)
     return known or ((_BEHIND,) if signs else ())
-
-
-async def election(client: Client, now: datetime, address: Address | None = None) -> Election:
-    """Read the Lease at the address of the installation, which is looked up if it is None."""
-    try:
-        address = address or await find_address(client)
-        return elected(await controller_lease(client, address), now)
-    except (Forbidden, NotFound):
-        return Election(State.UNKNOWN, "you may not read Leases", readable=False)
-    except UnreadableObject as error:
-        return Election(State.UNKNOWN, error.unreadable.describe(), readable=False)
-
-
-def elected(lease: Lease | None, now: datetime) -> Election:
-    """Whether the controller's Lease is held and was renewed in time before ``now``."""
-    if lease is None:
-        text = f"no Lease {LEASE_NAME}: no controller runs, or one without --leader-elect"
-        return Election(State.UNKNOWN, text)
-    where = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
-    if not lease.spec.holder_identity:
-        return Election(State.NOT_ACTING, f"the {where} has no holder")
-    held = f"the {where} is held by {lease.spec.holder_identity}"
-    if not is_held(lease, now, SKEW_SECONDS):
-        silent = duration((now - renewed_at(lease)).total_seconds())
-        text = f"{held} and has not been renewed for {silent}"
-        return Election(State.NOT_ACTING, text)
-    return Election(State.ACTING, held, since=moment(lease.spec.acquire_time))
 
 
 def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:

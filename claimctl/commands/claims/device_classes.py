@@ -3,6 +3,7 @@ the idle ones can be enough."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -63,8 +64,14 @@ class CountedSlice(wire.ResourceSlice, frozen=True, kw_only=True):
     spec: CountedSliceSpec = CountedSliceSpec()
 
 
+_DRIVER = re.compile(r"""\bdevice\.driver\s*==\s*(["'])([^"'\\]*)\1""")
 CLAIMS_WITH_REQUESTS = read_as(RESOURCECLAIMS, AskingClaim)
 PUBLISHED_DEVICES = read_as(RESOURCESLICES, CountedSlice)
+
+
+def drivers_in(expression: str) -> frozenset[str]:
+    """The drivers with which an expression of a selector compares ``device.driver``."""
+    return frozenset(match[2] for match in _DRIVER.finditer(expression))
 
 
 def device_classes(claim: AskingClaim) -> frozenset[str]:

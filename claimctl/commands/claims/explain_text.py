@@ -10,15 +10,11 @@ from claimctl.commands.claims.claim_document import (
     ReleaseState,
     ReservationDecision,
 )
-from claimctl.commands.claims.documents import ClaimSummary
-from claimctl.commands.claims.pod_document import (
-    ExplainedPod,
-    ShortClaim,
-    UsedClaim,
-    WorkloadExplanation,
-)
+from claimctl.commands.claims.claim_list import ClaimSummary
+from claimctl.commands.claims.pod_document import ExplainedPod, ShortClaim, UsedClaim
 from claimctl.commands.claims.release_waits import words_of_wait
 from claimctl.commands.claims.rule_answers import RuleExpression
+from claimctl.commands.claims.workload_document import WorkloadExplanation
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase

@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from difflib import get_close_matches
 from io import StringIO
 
+from claimctl.cli.documents import Document
 from claimctl.cli.errors import UsageError
 from claimctl.cli.extensions import extensions
 from claimctl.cli.formats import Output
@@ -17,16 +18,26 @@ from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import explain_text
 from claimctl.commands.claims.claim_document import explanation_of, unreadable_of
-from claimctl.commands.claims.documents import ReasonExplanation
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.matters import SEE_THE_CLAIM, WRONG, MatterKind
 from claimctl.commands.claims.meanings import MEANINGS, ReasonMeaning
 from claimctl.commands.claims.missing import naming
 from claimctl.commands.claims.node_explanation import explain_node, node_lines
-from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of
+from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.workload_document import workload_of
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+
+
+class ReasonExplanation(Document, frozen=True, kw_only=False):
+    """``claimctl explain reason/NAME``"""
+
+    reason: str
+    topic: str
+    meaning: str
+    remedy: str
 
 
 async def explain_object(

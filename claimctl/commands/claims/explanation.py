@@ -1,51 +1,47 @@
 """Explain why a claim is held and what would release it, by the controller's own decision.
 
-Nothing is written. Everything is read live and once. Ghosts are taken from the statuses of
-reservations, because only a controller that watched all the time can know which pods vanished.
+Nothing is written. Everything is read live and once. What only a controller can know that watched
+all the time, such as which pods vanished, is taken from the statuses of ClaimReservations
+(``recorded``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import inf
 
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, annotated_in, asking
 from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.controller_health import Trouble, troubles
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.claims.election import Election, election
 from claimctl.commands.claims.holders import read_holder
 from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
 from claimctl.commands.claims.places import Places, not_known, read_places
+from claimctl.commands.claims.recorded import Recorded, with_drivers
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.memory import Memory, Openings, SeenGhost, SignsOfLife
-from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
-from claimctl.reservation.facts.pools import drivers_on, pools_of
-from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.reservation.facts.dialects import recorded_dialect
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import renewal_seconds, renewed_at
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import NODE_LEASES
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -66,9 +62,9 @@ class Explanation:
     assessment: Assessment
     release: Reason | None
     obstacles: tuple[Blocker, ...]
-    election: acting.Election | None = None
+    election: Election | None = None
     """None if the Lease was not read; then there are no troubles either."""
-    troubles: tuple[acting.Trouble, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     """Signs that the controller does not act, or that its writes fail."""
     orphan: Orphan | None = None
     """Set if the claim is an orphan."""
@@ -158,12 +154,11 @@ async def explain_with_controller(
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
     async with side_by_side() as group:
-        elected = group.create_task(acting.election(client, clock.now()))
+        elected = group.create_task(election(client, clock.now()))
         explanation = await explain(client, namespace, name, clock.now(), elected=elected)
-    election = elected.result()
-    return replace(
-        explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
-    )
+    shown = elected.result()
+    signs = troubles(shown, explanation.assessment)
+    return replace(explanation, election=shown, troubles=signs)
 
 
 async def explain(
@@ -172,7 +167,7 @@ async def explain(
     name: str,
     now: datetime,
     kinds: KindReader | None = None,
-    elected: Awaitable[acting.Election] | None = None,
+    elected: Awaitable[Election] | None = None,
 ) -> Explanation:
     """Read everything about one claim and judge it as the controller would. NotFound or
     UnreadableObject if there is no such claim or it cannot be read.
@@ -194,8 +189,8 @@ async def explain(
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds.know(replica_set.metadata for replica_set in sets.items)
-    ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
-    watched_since = await _watched_since(client, now, elected, ghosts, reservations)
+    recorded = Recorded(claim, pods, reservations)
+    watched_since = await recorded.watched_since(client, now, elected)
     holders = [await read_holder(client, kinds, made, pods) for made in reservations]
     snapshot = Snapshot(
         now=now,
@@ -207,13 +202,10 @@ async def explain(
         # the dialect that the controller detected; without one, nothing depends on it
         rules=Rules(
             dialect=recorded_dialect(reservations) or "hold",
-            refusing_drivers=_held_late(claim, reservations),
+            refusing_drivers=recorded.refusing_drivers,
         ),
-        memory=Memory(
-            evicting=evicts_a_pod(claim, pods),
-            openings=Openings(watched_age=_fence_age(reservations, now, watched_since)),
-        ),
-        ghosts=await _seen(client, ghosts, now, watched_since),
+        memory=recorded.memory(now, watched_since),
+        ghosts=await recorded.ghosts_seen(client, now, watched_since),
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
@@ -222,7 +214,7 @@ async def explain(
     if pods or claim.status.allocation is not None:
         snapshot = _with_devices(snapshot, places, claims)
         if places.slices is not None:
-            snapshot = replace(snapshot, ghosts=tuple(_with_drivers(snapshot)))
+            snapshot = replace(snapshot, ghosts=tuple(with_drivers(snapshot)))
     assessment = assess(snapshot)
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -276,108 +268,6 @@ def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceC
         slices=slices,
         binding_conditions=conditions or not places.complete,
     )
-
-
-def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
-    """The dialect that a controller found; '' if no status has one."""
-    dialects = (reservation.status.dialect for reservation in reservations)
-    return next((dialect for dialect in dialects if dialect in DIALECTS), "")
-
-
-def _held_late(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
-    """The claim's drivers, if a controller found that its hold may not stand beside each pod."""
-    conditions = (made.status.conditions for made in reservations)
-    reserved = (find_condition(known, ConditionType.RESERVED) for known in conditions)
-    late = (Reason.HELD_BETWEEN_PODS, Reason.DRIVER_REFUSES_HOLD)
-    is_late = any(condition is not None and condition.reason in late for condition in reserved)
-    return frozenset(device.driver for device in claim.devices if is_late)
-
-
-async def _watched_since(
-    client: Client,
-    now: datetime,
-    elected: Awaitable[acting.Election] | None,
-    ghosts: tuple[ForceDeletedPod, ...],
-    reservations: tuple[ClaimReservation, ...],
-) -> datetime | None:
-    """See ``_counts_from``; the Lease is read only where something is counted."""
-    if not ghosts and not any(made.status.release for made in reservations):
-        return None
-    return _counts_from(await (elected or acting.election(client, now)), ghosts, reservations)
-
-
-def _counts_from(
-    election: acting.Election,
-    ghosts: Iterable[ForceDeletedPod],
-    reservations: Iterable[ClaimReservation],
-) -> datetime | None:
-    """When the controller that acts began to lead, if that was after it would have to count from.
-    It may have watched before, as a standby, so it counts from then at the latest."""
-    began = election.since
-    releases = (made.status.release for made in reservations)
-    recorded = (*(ghost.since for ghost in ghosts), *(it.since for it in releases if it))
-    known = [since for since in recorded if since is not None]
-    return began if began is not None and any(since < began for since in known) else None
-
-
-def _fence_age(
-    reservations: tuple[ClaimReservation, ...], now: datetime, watched_since: datetime | None
-) -> float:
-    """Seconds since the recorded release began, if it is fenced; else 0. The controller measures a
-    little less: from the fence, and not from before its own start."""
-    releases = (made.status.release for made in reservations)
-    fenced = (it.since for it in releases if it and it.step == ReleaseStep.FENCED)
-    begun = (max(since, watched_since or since) for since in fenced if since is not None)
-    ages = [(now - since).total_seconds() for since in begun]
-    return max(min(ages, default=0.0), 0.0)
-
-
-async def _seen(
-    client: Client,
-    ghosts: tuple[ForceDeletedPod, ...],
-    now: datetime,
-    watched_since: datetime | None,
-) -> tuple[SeenGhost, ...]:
-    """The ghosts as a controller knows them that watches since then, and what one look at the
-    Leases of their nodes shows; nothing of a node without a Lease.
-
-    The controller looks again and again, so only it knows whether a ghost has ended.
-    """
-    leases: dict[str, SignsOfLife] = {}
-    for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
-        try:
-            lease = await client.get(wire.LEASES, node, NODE_LEASES)
-            ages = (max((now - renewed_at(lease)).total_seconds(), 0.0),)
-            leases[node] = SignsOfLife(ages, renewal_seconds=renewal_seconds(lease))
-        except Forbidden:
-            leases[node] = SignsOfLife((0.0,))
-        except NotFound:
-            continue
-    seen = []
-    for ghost in ghosts:
-        since = ghost.since or now
-        # a controller that has started since counts from its own start
-        age = (now - max(since, watched_since or since)).total_seconds()
-        seen.append(SeenGhost(ghost, age, leases.get(ghost.node_name)))
-    return tuple(seen)
-
-
-def _with_drivers(snapshot: Snapshot) -> Iterator[SeenGhost]:
-    """The ghosts with the drivers that are away from their nodes, as the slices show.
-
-    Since when the slices of the others stand, only the controller knows.
-    """
-    claim = snapshot.claim
-    assert claim is not None
-    there = {(piece.spec.node_name, piece.spec.driver) for piece in snapshot.slices}
-    for ghost in snapshot.ghosts:
-        node, signs = ghost.pod.node_name, ghost.signs
-        is_named = node in claim.nodes_named
-        drivers = drivers_on(node, pools_of(claim), snapshot.slices, is_named=is_named)
-        if signs is not None and drivers:
-            away = tuple(sorted(name for name in drivers if (node, name) not in there))
-            signs = replace(signs, away=away, stood=(inf, 0.0))
-        yield replace(ghost, signs=signs)
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:

@@ -15,6 +15,7 @@ from claimctl.cli.output import Column, Table, columns, print_document, print_ta
 from claimctl.cli.printer import print_lines, say
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
+from claimctl.commands.claims.claim_list import end_of, list_of
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
@@ -22,7 +23,6 @@ from claimctl.commands.claims.device_classes import (
     everywhere,
     waiting_pods,
 )
-from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.judgement import judged
 from claimctl.commands.claims.missing import others_than
 from claimctl.commands.claims.places import read_places
@@ -66,8 +66,8 @@ async def get(session: Session, wanted: ClaimsWanted, output: Output, *, watch: 
 
 
 async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Output) -> int:
-    missing: list[str] = []
-    shown = in_order(await gather(client, now, wanted, missing), wanted.sort_by)
+    claims, missing = await _read(client, wanted)
+    shown = in_order(await _judge(client, now, wanted, claims), wanted.sort_by)
     if shown or not missing:
         empty = "" if shown else await none_found(client, wanted.namespace)
         if wanted.idle and empty and "there is" not in empty:
@@ -89,7 +89,7 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     async with changes(client, clock, wanted.namespace) as news:
         async for _ in news:
-            shown = in_order(await gather(client, clock.now(), wanted, []), wanted.sort_by)
+            shown = in_order(await gather(client, clock.now(), wanted), wanted.sort_by)
             made = table(shown, clock.now(), wanted, "No claims found.")
             before, known = known, _rows(shown, made)
             changed = [key for key, row in known.items() if before.get(key) != row]
@@ -126,23 +126,34 @@ def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bo
         print_table(replace(made, rows=rows), wide=output == Output.WIDE, head=head)
 
 
-async def gather(
-    client: Client, now: datetime, wanted: ClaimsWanted, missing: list[str] | None = None
-) -> list[ClaimView]:
-    """The claims, read live. ``missing`` gets the names that do not exist."""
-    claims: list[AskingClaim] = []
-    for name in dict.fromkeys(wanted.names):
-        claim = await client.find(CLAIMS_WITH_REQUESTS, name, wanted.namespace)
-        if claim is not None:
-            claims.append(claim)
-        elif missing is not None:
-            missing.append(name)
+async def gather(client: Client, now: datetime, wanted: ClaimsWanted) -> list[ClaimView]:
+    """The claims, read live, with what is wrong with them. Names that do not exist are left out."""
+    claims, _ = await _read(client, wanted)
+    return await _judge(client, now, wanted, claims)
+
+
+async def _read(client: Client, wanted: ClaimsWanted) -> tuple[list[AskingClaim], list[str]]:
+    """The claims, and the names that do not exist."""
     if not wanted.names:
         listing = await client.list(
             CLAIMS_WITH_REQUESTS, wanted.namespace, label_selector=wanted.selector, partial=True
         )
-        claims = list(listing.items)
         _warn_unreadable(listing.unreadable)
+        return list(listing.items), []
+    claims: list[AskingClaim] = []
+    missing: list[str] = []
+    for name in dict.fromkeys(wanted.names):
+        if claim := await client.find(CLAIMS_WITH_REQUESTS, name, wanted.namespace):
+            claims.append(claim)
+        else:
+            missing.append(name)
+    return claims, missing
+
+
+async def _judge(
+    client: Client, now: datetime, wanted: ClaimsWanted, claims: list[AskingClaim]
+) -> list[ClaimView]:
+    """The claims with what is wrong with them; of idle ones, if these are wanted, who waits."""
     if not claims:
         return []
     async with side_by_side() as group:

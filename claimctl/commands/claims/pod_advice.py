@@ -11,6 +11,7 @@ from claimctl.commands.claims.pod_view import BINDING, PodFindings
 from claimctl.commands.claims.release_waits import release_steps
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_unreported
 from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl.wire.pods import Pod
 
 WELL = "Nothing is wrong."
@@ -50,7 +51,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     known = {
         **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
         **dict.fromkeys(("NotScheduledYet", "Starting"), wait),
-        "ClaimNotMade": TO_MAKE if any(use.unmade for use in findings.uses) else wait,
+        "ClaimNotMade": _to_make_claim(findings, wait),
         Reason.STICKY_NOT_IN_FORCE: f"{TO_PUT_IN_FORCE} {delete}",
         Reason.INVALID_ANNOTATION: WITH_ORDINALS,
         **({"Starting": _see_the_kubelet(node)} if is_unreported(findings.pod) else {}),
@@ -80,6 +81,16 @@ def _advice(findings: PodFindings) -> Iterator[str]:
         if waits and findings.state not in TERMINAL_PHASES:
             yield to_create(meta.namespace, use.claim)
     yield from _about_rivals(findings)
+
+
+def _to_make_claim(findings: PodFindings, wait: str) -> str:
+    """What to do about a claim that somebody is to make for the pod."""
+    if any(use.unmade for use in findings.uses):
+        return TO_MAKE
+    if findings.refused_claims:
+        there_are = f"kubectl -n {findings.pod.metadata.namespace} get resourceclaimtemplates"
+        return f"Correct what the Event says above; the templates that there are: {there_are}"
+    return wait
 
 
 def _see_the_kubelet(node: str) -> str:
@@ -124,7 +135,7 @@ def _about_warning(note: str, pod: Pod, known: frozenset[MatterKind]) -> Iterato
             yield f"The device is gone. Delete the pod, so that the next gets another: {delete}"
     elif "already bound to pod" in note:
         yield "Its driver gives the claim to one pod at a time: let the other pod end first."
-    elif note.startswith("FailedPrepareDynamicResources"):
+    elif note.startswith(PREPARE_FAILED):
         yield f"Correct what the driver says above; {_TRIES_AGAIN}."
     else:
         describe = f"kubectl -n {place} describe pod {name}"

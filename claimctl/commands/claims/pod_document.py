@@ -1,19 +1,14 @@
-"""The documents of ``claimctl explain pod/NAME``, and of ``explain`` of a workload."""
+"""The document of ``claimctl explain pod/NAME``."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
 from claimctl.cli.documents import Document, Names, Part, ReasonText, says, utc
-from claimctl.commands.claims.advice import workload_advice
-from claimctl.commands.claims.documents import ConsumerCounts
-from claimctl.commands.claims.explanation import Explanation, effect_of
+from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.pod_advice import next_steps
-from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim
 from claimctl.commands.claims.release_waits import waits_for
-from claimctl.commands.claims.rule_answers import RuleExpression, deciding
-from claimctl.wire.reservations import WorkloadRef
 
 
 class ShortClaim(Part, frozen=True):
@@ -100,85 +95,4 @@ def pod_of(pod: PodFindings, model: type[P]) -> P:
         claims=tuple(_used(use) for use in pod.uses),
         rivals=pod.rivals,
         advice=next_steps(pod),
-    )
-
-
-class WorkloadHold(Part, frozen=True):
-    """What a ClaimReservation of the workload does with a claim."""
-
-    claim: str
-    reservation: str
-    retention_policy: str
-    effect: str
-
-
-class WorkloadExplanation(Document, frozen=True):
-    """``claimctl explain deployment/NAME``, and of other workloads"""
-
-    namespace: str
-    workload_ref: WorkloadRef
-    phase: str
-    ended: Annotated[bool, says("whether it and what it made will make no more pods")]
-    rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
-    expressions: tuple[RuleExpression, ...]
-    wants: int
-    pods: ConsumerCounts
-    starting: Annotated[int, says("how many of the bound pods do not run yet")]
-    annotation: Annotated[str | None, says("the value of claimctl.io/reserve")]
-    above: Annotated[str, says("what an object above the workload has to do with the annotation")]
-    annotation_counts: Annotated[bool, says("false if that object alone decides")]
-    problems: tuple[ReasonText, ...]
-    sticky: Annotated[
-        str | None, says("the value of claimctl.io/sticky in the metadata of its pod template")
-    ]
-    outdated_ordinals: Annotated[
-        tuple[int, ...], says("ordinals whose claim the pod template does not ask for now")
-    ]
-    reservations: Names
-    holds: tuple[WorkloadHold, ...]
-    claims: tuple[ShortClaim, ...]
-    more_claims: Annotated[int, says("how many claims of its pods are not shown")]
-    missing_claims: Names
-    waiting: tuple[ExplainedPod, ...]
-    advice: Names
-
-
-def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
-    consumers, state = workload.consumers, workload.state
-    named = tuple(reservation.metadata.name for reservation in workload.reservations)
-    return WorkloadExplanation(
-        namespace=workload.namespace,
-        workload_ref=workload.ref,
-        phase=state.phase,
-        ended=state.ended,
-        rule=state.rule.origin if state.rule else "",
-        expressions=deciding(state),
-        wants=state.wants,
-        pods=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
-        starting=sum(pod.status.phase == "Pending" for pod in consumers.bound.values()),
-        annotation=workload.annotation,
-        above=workload.above,
-        annotation_counts=workload.counts,
-        problems=tuple(
-            ReasonText(reason=problem.reason, message=problem.note) for problem in workload.problems
-        ),
-        sticky=workload.sticky,
-        outdated_ordinals=workload.outdated,
-        reservations=named,
-        holds=tuple(
-            WorkloadHold(
-                claim=claim.view.name,
-                reservation=retention.held.name,
-                retention_policy=retention.held.reservation.spec.retention_policy,
-                effect=effect_of(claim, retention),
-            )
-            for claim in workload.claims
-            for retention in claim.assessment.retentions
-            if retention.held.name in named
-        ),
-        claims=tuple(map(short_of, workload.claims)),
-        more_claims=workload.more_claims,
-        missing_claims=workload.missing,
-        waiting=tuple(pod_of(pod, ExplainedPod) for pod in workload.waiting),
-        advice=tuple(workload_advice(workload)),
     )

@@ -27,6 +27,8 @@ from claimctl.wire.traces import WholePod
 
 BINDING = "BindingConditionsMissing"
 """The reason of a pod whose drivers have not reported what a scheduler waits for."""
+CLAIM_REFUSED = "FailedResourceClaimCreation"
+"""The reason of an Event about a pod for which no claim can be made from a template."""
 _RACE = "got allocated elsewhere in the meantime"
 _BLOCKED = "is in the process of being allocated"
 """What kube-scheduler says of pods of a group that are in each other's way."""
@@ -49,6 +51,11 @@ class ClaimUse:
     explanation: Explanation | None = None
     problem: str = ""
     unmade: bool = False
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether kube-controller-manager is to make the claim."""
+        return bool(self.template) and not self.claim
 
 
 class RivalClaim(Part, frozen=True, kw_only=False):
@@ -121,6 +128,13 @@ class PodFindings:
         return "nodes are available" not in says or "cannot allocate all claims" in says
 
     @property
+    def refused_claims(self) -> tuple[str, ...]:
+        """Why kube-controller-manager could not make claims for the pod, the latest last."""
+        refused = f"{CLAIM_REFUSED}: "
+        notes = (note for note in self.warnings if note.startswith(refused))
+        return tuple(note.removeprefix(refused) for note in notes)
+
+    @property
     def binding_waits(self) -> tuple[tuple[str, str], ...]:
         """The claims whose drivers have not reported what the scheduler waits for, with a note."""
         known = ((use.claim, use.explanation) for use in self.uses if use.explanation is not None)
@@ -172,7 +186,7 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         yield "SchedulingGated", f"{text} schedulers from the pod"
         return
     for use in findings.uses:
-        yield from _blocking_claim(findings.pod, use)
+        yield from _blocking_claim(findings, use)
     scheduled = find_condition(findings.pod.status.conditions, "PodScheduled")
     notes = (*findings.warnings, scheduled.message if scheduled is not None else "")
     yield from waiting_for_group(findings.pod, notes, gone=findings.group_gone)
@@ -186,11 +200,13 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
 
 
-def _blocking_claim(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
-    if use.problem:
-        generated = bool(use.template) and not use.claim
-        made = use.unmade or generated
-        yield ("ClaimNotMade" if made else "ClaimNotFound"), use.problem
+def _blocking_claim(findings: PodFindings, use: ClaimUse) -> Iterator[tuple[str, str]]:
+    pod = findings.pod
+    if use.problem and not (use.unmade or use.is_generated):
+        yield "ClaimNotFound", use.problem
+    elif use.problem:
+        why = findings.refused_claims if use.is_generated else ()
+        yield "ClaimNotMade", ": ".join((use.problem, *why[-1:]))
     if use.explanation is None:
         return
     claim, name = use.explanation.view.claim, f"claim {use.claim}"

@@ -18,7 +18,7 @@ from claimctl.cli.output import print_text
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
-from claimctl.commands.claims.controller_health import ControllerState, State, election
+from claimctl.commands.claims.election import ControllerState, State, election
 from claimctl.commands.claims.missing import naming
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound

@@ -16,13 +16,13 @@ from claimctl.commands.claims.device_classes import (
     AskedRequest,
     AskingClaim,
     CountedSlice,
+    drivers_in,
 )
 from claimctl.commands.claims.matters import Matter, MatterKind
 from claimctl.commands.claims.places import Places
 from claimctl.text import counted
 from claimctl.wire.device_classes import DeviceClass
 
-_DRIVER = re.compile(r"""device\.driver\s*==\s*(["'])([^"']*)\1""")
 _ONLY_ONE = re.compile(r"\|\||\?|!")
 """Signs in an expression beside which one comparison need not be true."""
 
@@ -88,9 +88,9 @@ def _driver_of(request: AskedRequest, classes: Mapping[str, DeviceClass]) -> str
     known = classes.get(request.device_class_name)
     for selector in known.spec.selectors if known is not None else ():
         expression = selector.cel.expression if selector.cel is not None else ""
-        named = {match[2] for match in _DRIVER.finditer(expression)}
+        named = drivers_in(expression)
         if len(named) == 1 and not _ONLY_ONE.search(expression):
-            return named.pop()
+            return next(iter(named))
     return ""
 
 

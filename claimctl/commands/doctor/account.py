@@ -1,33 +1,22 @@
-"""The installation: the controller as its Deployment and its Lease show it, its rights, and the
-kinds of workloads that it cannot know."""
+"""The installation: the controller as its Deployment and its Lease show it, and what is served."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
-from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims.controller_health import Election, election
-from claimctl.commands.doctor.cluster_checks import Finding
-from claimctl.controller.caches.kinds import AGGREGATE, VERBS
-from claimctl.controller.dialect import parse_version
-from claimctl.controller.preflight import QUESTIONS_AT_ONCE, wanted_rights
+from claimctl.commands.claims.election import Election, election
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Served, look
+from claimctl.kube.discovery import Served, look, server_version
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed
-from claimctl.parallel import mapped, side_by_side
-from claimctl.wire.access_reviews import OWN_ACCESS, Right
+from claimctl.parallel import side_by_side
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import HasMetadata, ObjectHeader
-from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import DEPLOYMENTS, LEASES, WORKLOADS, Resource, read_as
+from claimctl.wire.resources import DEPLOYMENTS, LEASES, read_as
 from claimctl.wire.seams import Clock
-from claimctl.wire.workloads import CustomWorkload
 
-ACCESS_OF_OTHERS = replace(OWN_ACCESS, plural="subjectaccessreviews", kind="SubjectAccessReview")
 SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
 """The labels of the controller's Deployment, however it was installed."""
 
@@ -146,7 +135,7 @@ class Installation:
 async def read_installation(client: Client, clock: Clock) -> Installation:
     lease = f"metadata.name={LEASE_NAME}"
     async with side_by_side() as group:
-        version = group.create_task(client.get_raw("/version"))
+        version = group.create_task(server_version(client))
         served = group.create_task(look(client))
         leases = group.create_task(list_if_allowed(client, LEASES, field_selector=lease))
         address = await find_address(client)
@@ -157,75 +146,11 @@ async def read_installation(client: Client, clock: Clock) -> Installation:
         except Forbidden:
             refused = f"you may not list Deployments in namespace {address.namespace}"
     return Installation(
-        parse_version(version.result()),
+        version.result(),
         served.result(),
         deployments.account,
         refused,
         elected.result(),
         address,
         (*_elsewhere("Lease", leases.result().items, address), *deployments.strangers),
-    )
-
-
-async def missing_rights_of(
-    client: Client, account: ControllerAccount, *, binding: bool, groups: bool
-) -> tuple[str, ...]:
-    """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview. Forbidden if
-    the user may not ask about others."""
-    rights = wanted_rights(binding=binding, groups=groups)
-    allowed = await mapped(partial(may, client, account), rights, QUESTIONS_AT_ONCE)
-    return tuple(str(right) for right, may_ in zip(rights, allowed, strict=True) if not may_)
-
-
-async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
-    """Whether the controller has the right in all namespaces; Forbidden if the user may not ask."""
-    spec = {
-        "user": account.user,
-        "groups": [
-            "system:serviceaccounts",
-            f"system:serviceaccounts:{account.namespace}",
-            "system:authenticated",
-        ],
-        "resourceAttributes": right.attributes(),
-    }
-    return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
-
-
-async def kind_problems(
-    client: Client, account: ControllerAccount, reservations: Iterable[ClaimReservation]
-) -> tuple[Finding, ...]:
-    """The kinds that a ClaimReservation or a WorkloadKind names and that the controller cannot
-    know."""
-    kinds = KindReader(client)
-    refs = {reservation.spec.workload_ref for reservation in reservations}
-    named = {(ref.api_group, ref.kind) for ref in refs} | (await kinds.rules()).keys()
-    problems = []
-    for kind in sorted(named - WORKLOADS.keys()):
-        state = await kinds.state(kind)
-        problem = state.problem
-        if not problem and state.resource is not None:
-            problem = await _missing_role(client, account, state.resource)
-        if problem:
-            problems.append(Finding("kinds", problem, object=f"{kind[1]}.{kind[0]}"))
-    return tuple(problems)
-
-
-async def _missing_role(
-    client: Client, account: ControllerAccount, resource: Resource[CustomWorkload]
-) -> str:
-    """The rights that the controller lacks, with the commands that give them; '' if none, or if
-    the user may not ask."""
-    plural, group = resource.plural, resource.group
-    try:
-        rights = [Right(verb, group, plural) for verb in VERBS]
-        lacking = [it.verb for it in rights if not await may(client, account, it)]
-    except Forbidden:
-        return ""
-    if not lacking:
-        return ""
-    role = f"claimctl-workloads-{plural}"
-    return (
-        f"the controller may not {', '.join(lacking)} {plural}.{group}; apply: "
-        f"kubectl create clusterrole {role} --verb={','.join(VERBS)} --resource={plural}.{group} "
-        f"&& kubectl label clusterrole {role} {AGGREGATE}=true"
     )

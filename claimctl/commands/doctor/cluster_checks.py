@@ -2,125 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from enum import StrEnum
-from typing import Any
+from collections.abc import Iterator
 
-import msgspec
-
-from claimctl.cli.documents import Part
-from claimctl.commands.claims.claim_view import ClaimView
-from claimctl.commands.claims.judgement import judgement
-from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
-from claimctl.commands.claims.places import Places
-from claimctl.commands.doctor.dangling import dangling, in_words, waits
+from claimctl.commands.doctor.claim_matters import matter_findings
+from claimctl.commands.doctor.dangling import dangling_findings
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
-from claimctl.commands.orphans.judge import judge
-from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim
+from claimctl.commands.doctor.model import (
+    NOT_INSTALLED,
+    STICKY_CHECK,
+    CheckVerdict,
+    Finding,
+    ObservedCluster,
+    about_claim,
+)
+from claimctl.commands.orphans.model import Cause
 from claimctl.downgrade.crossing import OLD, TARGET
-from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.downgrade.under_way import describe_plan
-from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT
 from claimctl.text import counted, listed
-from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.coordination import Event
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import Node
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import (
     DRIVER_CHECK_LABEL,
-    ClaimReservation,
-    DowngradePlan,
 )
-from claimctl.wire.unreadable import Unreadable
-
-STICKY_CHECK = "sticky-claims"
-NOT_INSTALLED = "claimctl is not installed"
-"""Why a check of the installation is not made; the user's rights are not the reason."""
-
-
-class CheckVerdict(StrEnum):
-    OK = "ok"
-    FACT = "fact"
-    """Neither good nor bad."""
-    UNKNOWN = "unknown"
-    """The user may not read what the check needs."""
-    WAITS = "waits"
-    """Something waits, and may go on by itself."""
-    PROBLEM = "problem"
-
-
-class Finding(Part, frozen=True, kw_only=False):
-    """One line of the result; ``object`` is a claim, a node, a workload, a right, or ''."""
-
-    check: str
-    message: str
-    namespace: str = ""
-    object: str = ""
-    verdict: CheckVerdict = CheckVerdict.PROBLEM
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimMatter:
-    """What is wrong with one claim."""
-
-    namespace: str
-    claim: str
-    matter: Matter
-    reserved: bool = True
-    """Whether a ClaimReservation names the claim."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedCluster:
-    """The state of the cluster, read live. ``refused`` says by the name of a check why it could not
-    be made."""
-
-    dialect: str
-    claims: tuple[ResourceClaim, ...] = ()
-    orphans: Mapping[str, Orphan] = field(default_factory=dict)
-    """The orphans by claim UID."""
-    uids: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    """UIDs of all objects of the resources that were listed, by API group and plural name."""
-    nodes: tuple[Node, ...] = ()
-    events: tuple[Event, ...] = ()
-    missing_rights: tuple[str, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
-    annotations: tuple[Finding, ...] = ()
-    """What is wrong with the annotations of workloads."""
-    asking_sticky: tuple[str, ...] = ()
-    """The workloads whose pod templates ask for sticky claims, as namespace/kind/name."""
-    sticky: tuple[Finding, ...] = ()
-    """What keeps them from sticky claims."""
-    kinds: tuple[Finding, ...] = ()
-    """The kinds of workloads whose state the controller cannot know."""
-    reservations: tuple[ClaimReservation, ...] = ()
-    plans: tuple[DowngradePlan, ...] = ()
-    behind: frozenset[str] = frozenset()
-    """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
-    in_use: frozenset[str] = frozenset()
-    """UIDs of the claims that a bound pod uses."""
-    matters: tuple[ClaimMatter, ...] = ()
-    """What is wrong with claims."""
-    starting: frozenset[str] | None = None
-    """UIDs of the pods with claims that have a node and do not run; None if that is not known."""
-    missing_claims: tuple[Finding, ...] = ()
-    """What pods wait for that does not exist."""
-    slices: tuple[ResourceSlice, ...] = ()
-    more_checks: Mapping[str, str] = field(default_factory=dict)
-    """The checks of extensions, and what there is to say about each without a problem."""
-    more_problems: tuple[Finding, ...] = ()
-    """What these checks found."""
-    old_groups: int = 0
-    """How many PodGroups the next Kubernetes release would not serve any more."""
-    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
@@ -182,7 +91,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         *observed.annotations,
         *observed.sticky,
         *_unreadable(observed),
-        *_matters(observed),
+        *matter_findings(observed.matters),
         *observed.missing_claims,
         *_claims(observed),
         *_kubelets(observed),
@@ -283,24 +192,24 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
     for claim in observed.claims:
         if (count := len(claim.status.reserved_for)) >= NEAR_LIMIT:
             what = "entries are in use; the modes podgroup and native need 1 or 2"
-            yield _about(claim, "near-limit", f"{count} of {LIMIT} {what}")
+            yield about_claim(claim, "near-limit", f"{count} of {LIMIT} {what}")
         if _is_left_by_driver_check(claim, observed):
             text = (
                 "left by a driver check that was killed: the next one in the namespace removes it"
             )
-            yield _about(claim, "driver-checks", f"{text} (`claimctl doctor driver`)")
+            yield about_claim(claim, "driver-checks", f"{text} (`claimctl doctor driver`)")
             continue
         orphan = observed.orphans.get(claim.metadata.uid)
         if orphan is None:
-            yield from _dangling(claim, observed)
+            yield from dangling_findings(claim, observed)
             continue
         command = f"claimctl doctor orphans -n {claim.metadata.namespace}"
         text = f"{orphan.cause}: {orphan.describe()}; see `{command}`"
         if orphan.cause is Cause.LISTED_AHEAD:
             text = f"{orphan.message}; take them out: `{command} --yes`"
-            yield _about(claim, "listed-ahead", text)
+            yield about_claim(claim, "listed-ahead", text)
         else:
-            yield _about(claim, "orphans", text)
+            yield about_claim(claim, "orphans", text)
 
 
 def _is_left_by_driver_check(claim: ResourceClaim, observed: ObservedCluster) -> bool:
@@ -309,136 +218,6 @@ def _is_left_by_driver_check(claim: ResourceClaim, observed: ObservedCluster) ->
     if DRIVER_CHECK_LABEL not in (claim.metadata.labels or {}) or jobs is None or "" in jobs:
         return False
     return all(owner.uid not in jobs for owner in claim.metadata.owner_references)
-
-
-_CHECKS = {
-    MatterKind.NOT_READY: "reservations",
-    MatterKind.HOLD_OFF: "reservations",
-    MatterKind.RELEASE_WAITS: "releases",
-    MatterKind.PODS_WAIT: "waiting-pods",
-    MatterKind.NO_DEVICE_CLASS: "waiting-pods",
-    MatterKind.TOO_MANY_DEVICES: "waiting-pods",
-}
-"""The check that reports a kind of matter; others are of held devices."""
-
-
-def _matters(observed: ObservedCluster) -> Iterator[Finding]:
-    """One line for each kind of what is wrong with claims, with the step for one claim."""
-    by_kind: dict[tuple[CheckVerdict, MatterKind], list[ClaimMatter]] = {}
-    for entry in sorted(observed.matters, key=lambda entry: (entry.namespace, entry.claim)):
-        if (verdict := _verdict(entry)) is not None:
-            by_kind.setdefault((verdict, entry.matter.kind), []).append(entry)
-    for (verdict, kind), entries in by_kind.items():
-        place, name, first = entries[0].namespace, entries[0].claim, entries[0].matter
-        claims = list(dict.fromkeys(f"{entry.namespace}/{entry.claim}" for entry in entries))
-        see = f"see `claimctl explain {name} -n {place}`"
-        check = _CHECKS.get(kind, "held-devices")
-        if len(claims) == 1:
-            text = "; ".join((str(first), *map(_quoted, first.steps), see))
-            yield Finding(check, text, place, name, verdict)
-        else:
-            count = counted(len(claims), "claim")
-            yield Finding(check, f"{kind}: {count}, {listed(claims)}; {see}", verdict=verdict)
-
-
-_COMMAND = re.compile(r"(?<=: )(?:claimctl|kubectl) .+")
-_OR = re.compile(r" or (?=(?:claimctl|kubectl) )")
-
-
-def _quoted(step: str) -> str:
-    """The step with its commands in backquotes: more words follow it in the line."""
-
-    def quoted(match: re.Match[str]) -> str:
-        return " or ".join(f"`{command}`" for command in _OR.split(match[0]))
-
-    return _COMMAND.sub(quoted, step)
-
-
-def _verdict(entry: ClaimMatter) -> CheckVerdict | None:
-    """What a matter is for the cluster; None if another line reports it."""
-    if entry.matter.kind in OF_DEVICES and not entry.reserved:
-        return CheckVerdict.FACT  # a claim of others; pods that wait have a line of their own
-    match entry.matter.kind:
-        case MatterKind.NOT_READY:
-            return None
-        case MatterKind.RELEASE_WAITS:
-            return CheckVerdict.WAITS
-        case MatterKind.PODS_WAIT:
-            # devices that others use become free; pods of a held claim wait where it is
-            return CheckVerdict.PROBLEM if entry.reserved else CheckVerdict.WAITS
-    return CheckVerdict.PROBLEM
-
-
-def matters_of(
-    claims: Sequence[ScannedClaim],
-    reservations: Iterable[ClaimReservation],
-    places: Places,
-    now: datetime,
-) -> tuple[ClaimMatter, ...]:
-    """What is wrong with the claims."""
-    names: dict[tuple[str, str], list[ClaimReservation]] = {}
-    for made in reservations:
-        names.setdefault((made.metadata.namespace, made.spec.resource_claim_name), []).append(made)
-    matters: list[ClaimMatter] = []
-    for scanned in claims:
-        key = scanned.claim.metadata.key
-        of_it = tuple(names.get(key, ()))
-        view = ClaimView(scanned.claim, scanned.live.pods, of_it)
-        held = bool(of_it) and view.claim.status.allocation is not None
-        wrong = judgement(view, places, now)
-        if held or not any(matter.kind in OF_DEVICES for matter in wrong):
-            wrong = _with_waiting_pods(wrong)
-        matters += [ClaimMatter(*key, matter, reserved=held) for matter in wrong]
-    return tuple(matters)
-
-
-def _with_waiting_pods(matters: tuple[Matter, ...]) -> tuple[Matter, ...]:
-    """The matters, of which the first one says which pods wait: one line for a claim."""
-    waits = next((it for it in matters if it.kind is MatterKind.PODS_WAIT), None)
-    causes = [it for it in matters if it.kind not in (MatterKind.PODS_WAIT, MatterKind.NOT_READY)]
-    if waits is None or not causes:
-        return matters
-    first = replace(causes[0], text=f"{causes[0].text}; {waits.text}")
-    return tuple(first if it is causes[0] else it for it in matters if it is not waits)
-
-
-def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
-    """The orphans by claim UID, as ``claimctl doctor orphans`` finds them."""
-    judged = {scanned.claim.metadata.uid: judge(scanned) for scanned in claims}
-    return {uid: orphan for uid, orphan in judged.items() if orphan is not None}
-
-
-def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Finding]:
-    """One line each for the entries whose objects are gone: those that somebody wants, those that
-    leave by themselves, and the others, which are a problem."""
-    where = f"{claim.metadata.name} -n {claim.metadata.namespace}"
-    see = f"see `claimctl explain {where}`"
-    kept, leaving, left = dangling(claim, observed)
-    if kept:
-        free = f"`claimctl release {where}` frees them"
-        text = f"{in_words(kept)} is gone; a ClaimReservation keeps the devices: {free}"
-        yield _dangles(claim, text, CheckVerdict.FACT)
-    if leaving:
-        text = f"{in_words(leaving)} is gone, and the claim is released when nothing uses it; {see}"
-        verdict = CheckVerdict.WAITS if waits(claim, observed) else CheckVerdict.FACT
-        yield _dangles(claim, text, verdict)
-    if left:
-        yield _dangles(claim, f"listed but gone: {in_words(left)}; {see}", CheckVerdict.PROBLEM)
-
-
-def _dangles(claim: ResourceClaim, text: str, verdict: CheckVerdict) -> Finding:
-    finding = _about(claim, "dangling-references", text)
-    return msgspec.structs.replace(finding, verdict=verdict)
-
-
-def in_doubt(observed: ObservedCluster) -> tuple[ResourceClaim, ...]:
-    """The claims whose list may just be behind: they list objects that are gone."""
-    judged = (claim for claim in observed.claims if claim.metadata.uid not in observed.orphans)
-    return tuple(claim for claim in judged if dangling(claim, observed).left)
-
-
-def _about(claim: ResourceClaim, check: str, message: str) -> Finding:
-    return Finding(check, message, claim.metadata.namespace, claim.metadata.name)
 
 
 def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
@@ -471,9 +250,3 @@ def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
 def _still_starts(event: Event, observed: ObservedCluster) -> bool:
     """Whether the pod of the Event still does not run; also if that is not known."""
     return observed.starting is None or event.regarding.uid in observed.starting
-
-
-def uids(listing: Listing[Any]) -> frozenset[str]:
-    """The UIDs of all objects, with '' for an object whose UID cannot be read."""
-    known = frozenset(item.metadata.uid for item in listing.items)
-    return known | {unread.uid for unread in listing.unreadable}

@@ -1,11 +1,16 @@
-"""Entries of a claim's list whose objects are gone: who wants them, and which leave. Pure."""
+"""Entries of a claim's list whose objects are gone, as lines of ``claimctl doctor``. Pure.
+
+Some are wanted, some leave by themselves, and the others are a problem.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from claimctl.commands.claims.claim_view import release_reported
+from claimctl.commands.doctor.model import CheckVerdict, Finding, ObservedCluster, about_claim
+from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
 from claimctl.reservation.facts.references import describe, is_tombstone
 from claimctl.text import listed
@@ -13,20 +18,7 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ClaimReservation
 
-
-class ListedObjects(Protocol):
-    """What was seen of a cluster."""
-
-    @property
-    def uids(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """UIDs of all objects of the resources that were listed, by API group and plural name."""
-
-    @property
-    def reservations(self) -> Collection[ClaimReservation]: ...
-
-    @property
-    def in_use(self) -> frozenset[str]:
-        """UIDs of the claims that a bound pod uses."""
+_CHECK = "dangling-references"
 
 
 class Dangling(NamedTuple):
@@ -40,7 +32,7 @@ class Dangling(NamedTuple):
     """Nobody is known to take them out."""
 
 
-def dangling(claim: ResourceClaim, seen: ListedObjects) -> Dangling:
+def dangling(claim: ResourceClaim, seen: ObservedCluster) -> Dangling:
     """Sort the entries whose objects are known to be gone."""
     kept, leaving, left = list[Reference](), list[Reference](), list[Reference]()
     for entry in claim.status.reserved_for:
@@ -55,12 +47,37 @@ def dangling(claim: ResourceClaim, seen: ListedObjects) -> Dangling:
     return Dangling(tuple(kept), tuple(leaving), tuple(left))
 
 
-def in_words(entries: Iterable[Reference]) -> str:
+def dangling_findings(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Finding]:
+    """One line each for the entries whose objects are gone: those that somebody wants, those that
+    leave by themselves, and the others, which are a problem."""
+    where = f"{claim.metadata.name} -n {claim.metadata.namespace}"
+    see = f"see `claimctl explain {where}`"
+    kept, leaving, left = dangling(claim, observed)
+    if kept:
+        free = f"`claimctl release {where}` frees them"
+        text = f"{_in_words(kept)} is gone; a ClaimReservation keeps the devices: {free}"
+        yield about_claim(claim, _CHECK, text, CheckVerdict.FACT)
+    if leaving:
+        then = "the claim is released when nothing uses it"
+        text = f"{_in_words(leaving)} is gone, and {then}; {see}"
+        verdict = CheckVerdict.WAITS if _waits(claim, observed) else CheckVerdict.FACT
+        yield about_claim(claim, _CHECK, text, verdict)
+    if left:
+        yield about_claim(claim, _CHECK, f"listed but gone: {_in_words(left)}; {see}")
+
+
+def in_doubt(observed: ObservedCluster) -> tuple[ResourceClaim, ...]:
+    """The claims whose list may just be behind: they list objects that are gone."""
+    judged = (claim for claim in observed.claims if claim.metadata.uid not in observed.orphans)
+    return tuple(claim for claim in judged if dangling(claim, observed).left)
+
+
+def _in_words(entries: Iterable[Reference]) -> str:
     """The entries in words."""
     return listed(map(describe, entries))
 
 
-def _is_kept(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
+def _is_kept(entry: Reference, claim: ResourceClaim, seen: ObservedCluster) -> bool:
     """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
     return any(
         made.spec.retention_policy == RetentionPolicy.MANUAL and not made.metadata.deleting
@@ -68,7 +85,7 @@ def _is_kept(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> boo
     )
 
 
-def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool:
+def _leaves(entry: Reference, claim: ResourceClaim, seen: ObservedCluster) -> bool:
     """Whether the controller takes the entry out in its usual course: in a release, which may wait
     for minutes, or, if it is the hold of a workload that is gone, when its last pods have ended."""
     mine = [made for made in seen.reservations if made.status.claim_uid == claim.metadata.uid]
@@ -82,7 +99,7 @@ def _leaves(entry: Reference, claim: ResourceClaim, seen: ListedObjects) -> bool
     return any(held is not None and held.status == "True" for held in said)
 
 
-def waits(claim: ResourceClaim, seen: ListedObjects) -> bool:
+def _waits(claim: ResourceClaim, seen: ObservedCluster) -> bool:
     """Whether something has to end before the controller takes out the entries that leave: pods
     still run, or the release has a blocker. Else it is a matter of a moment."""
     if claim.metadata.uid in seen.in_use:
@@ -95,7 +112,7 @@ _UNDER_WAY = frozenset({Reason.RELEASING, Reason.SETTLING})
 
 
 def _recorders(
-    entry: Reference, claim: ResourceClaim, seen: ListedObjects
+    entry: Reference, claim: ResourceClaim, seen: ObservedCluster
 ) -> Iterator[ClaimReservation]:
     """The ClaimReservations whose hold the entry is."""
     for made in seen.reservations:
@@ -104,13 +121,19 @@ def _recorders(
             yield from [made] * (recorded.uid == entry.uid)
 
 
-def _is_gone(reference: Reference, seen: ListedObjects) -> bool:
+def _is_gone(reference: Reference, seen: ObservedCluster) -> bool:
     """Whether the object is known to be gone. This is unknown if the resource was not listed, or if
     an object of the LIST has no readable UID."""
     pod = is_tombstone(reference)
     resource = ("", "pods") if pod else (reference.api_group, reference.resource)
     known = seen.uids.get(resource)
     return known is not None and "" not in known and reference.uid not in known
+
+
+def uids(listing: Listing[Any]) -> frozenset[str]:
+    """The UIDs of all objects, with '' for an object whose UID cannot be read."""
+    known = frozenset(item.metadata.uid for item in listing.items)
+    return known | {unread.uid for unread in listing.unreadable}
 
 
 def still_listed(before: ResourceClaim, now: ResourceClaim | None) -> tuple[Reference, ...]:

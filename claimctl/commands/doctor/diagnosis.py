@@ -1,12 +1,18 @@
-"""The lines of ``claimctl doctor``: the cluster, the installation, then the checks. Pure."""
+"""``claimctl doctor`` as lines and as a document: the cluster, the installation, the checks.
+
+Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-from claimctl.commands.claims.controller_health import State
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding, checks
+from claimctl.cli.documents import Document, Names, by_names, says
+from claimctl.commands.claims.election import ControllerState, State
+from claimctl.commands.doctor.cluster_checks import checks
 from claimctl.commands.doctor.examination import Examination
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.commands.doctor.versions import Skew, skew_of
 from claimctl.text import listed
 
@@ -111,3 +117,27 @@ def _controller(examination: Examination) -> Iterator[Finding]:
         verdict = CheckVerdict.PROBLEM if bad else CheckVerdict.OK
         text = f"{text}; {_PODS}" if bad else text
         yield Finding("deployment", text, account.namespace, account.deployment, verdict)
+
+
+class Diagnosis(Document, frozen=True):
+    """``claimctl doctor``"""
+
+    dialect: str | None
+    reasons: Names
+    kubernetes_version: str
+    served_versions: dict[str, Names]
+    controller: ControllerState
+    checks: tuple[Finding, ...]
+    findings: Annotated[tuple[Finding, ...], says("the checks with the verdict problem")]
+
+
+def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
+    return Diagnosis(
+        dialect=seen.observed.dialect or None,
+        reasons=tuple(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
+        kubernetes_version=".".join(map(str, seen.there.kubernetes)),
+        served_versions=seen.there.served_versions,
+        controller=by_names(seen.there.election, ControllerState),
+        checks=tuple(findings),
+        findings=tuple(finding for finding in findings if finding.verdict is CheckVerdict.PROBLEM),
+    )

@@ -9,10 +9,9 @@ from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, printable, render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
-from claimctl.commands.doctor.diagnosis import diagnosis
-from claimctl.commands.doctor.documents import diagnosis_of
+from claimctl.commands.doctor.diagnosis import diagnosis, diagnosis_of
 from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.text import counted
 from claimctl.wire.resources import NAMESPACES, RESOURCECLAIMS

@@ -13,34 +13,22 @@ from msgspec import structs
 from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
-from claimctl.commands.claims.explanation import PAUSES, recorded_dialect
+from claimctl.commands.claims.explanation import PAUSES
 from claimctl.commands.claims.places import places_of
-from claimctl.commands.doctor.account import (
-    ControllerAccount,
-    Installation,
-    kind_problems,
-    missing_rights_of,
-    read_installation,
-)
-from claimctl.commands.doctor.cluster_checks import (
-    NOT_INSTALLED,
-    STICKY_CHECK,
-    Finding,
-    ObservedCluster,
-    in_doubt,
-    matters_of,
-    orphans,
-    uids,
-)
-from claimctl.commands.doctor.dangling import still_listed
+from claimctl.commands.doctor.account import ControllerAccount, Installation, read_installation
+from claimctl.commands.doctor.claim_matters import matters_of
+from claimctl.commands.doctor.dangling import in_doubt, still_listed, uids
 from claimctl.commands.doctor.missing_claims import missing_claims
+from claimctl.commands.doctor.model import NOT_INSTALLED, STICKY_CHECK, Finding, ObservedCluster
+from claimctl.commands.doctor.rights import kind_problems, lacking_rights
 from claimctl.commands.doctor.sticky_check import asks, sticky_problems
 from claimctl.commands.doctor.versions import read_crds_release
+from claimctl.commands.orphans.judge import judge
+from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
-from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
-from claimctl.installation import INSTALLED, own_name
+from claimctl.installation import INSTALLED
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
@@ -49,12 +37,10 @@ from claimctl.live_objects import list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation import sticky
 from claimctl.reservation.annotation import Annotated, misspelled, plan
-from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.dialects import recorded_dialect
 from claimctl.reservation.facts.pods import Consumers, is_bound
-from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.seams import Clock
@@ -105,7 +91,9 @@ async def examine(
         asked = there.account or ControllerAccount(INSTALLED)
         async with side_by_side() as group:
             kinds = group.create_task(kind_problems(client, asked, observed.reservations))
-            lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
+            lacking, rights_refused = await lacking_rights(
+                client, asked, detection, there.kubernetes
+            )
         observed = replace(observed, kinds=kinds.result())
     try:
         asking = observed.asking_sticky
@@ -135,23 +123,6 @@ async def _detect(client: Client, override: str) -> tuple[Detection | None, str]
             probe = DialectProbe(client, override=override, namespace=INSTALLED)
             return await probe.detect(), ""
         return None, str(error)
-
-
-async def _rights(
-    client: Client,
-    account: ControllerAccount,
-    detection: Detection | None,
-    version: tuple[int, int],
-) -> tuple[tuple[str, ...], str]:
-    """The rights that the controller lacks, or why that is not known."""
-    groups = detection is not None and DIALECTS[detection.dialect].groups
-    wanted = {"binding": version >= FROM_1_36, "groups": groups}
-    try:
-        return await missing_rights_of(client, account, **wanted), ""
-    except Forbidden:
-        if await own_name(client) == account.user:
-            return await missing_rights(client, **wanted), ""
-    return (), f"you may not ask which rights {account.user} has; --as {account.user} tells, too"
 
 
 @dataclass(slots=True)
@@ -224,9 +195,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
     nodes, events = every[wire.NODES], every[wire.EVENTS]
     reserved, slices = every[wire.CLAIMRESERVATIONS], every[PUBLISHED_DEVICES]
-    listed = {(resource.group, resource.plural): every[resource] for resource in WORKLOADS.values()}
-    if groups:
-        listed[POD_GROUP] = every[wire.PODGROUPS]
+    kinds = (*WORKLOADS.values(), *((wire.PODGROUPS,) if groups else ()))
 
     def known(resource: Resource[Any]) -> Listing[Any] | None:
         return None if resource in reader.not_listed else every[resource]
@@ -237,10 +206,10 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     observed = ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
-        orphans=orphans(scan.claims) if scan else {},
+        orphans=_orphans(scan.claims) if scan else {},
         uids={
             **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
-            **{kind: uids(listing) for kind, listing in listed.items()},
+            **{(kind.group, kind.plural): uids(every[kind]) for kind in kinds},
         },
         nodes=nodes.items,
         events=events.items,
@@ -253,7 +222,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
                 for unread in listing.unreadable
             ),
         ),
-        annotations=await _annotations(reader.client, listed, reserved.items),
+        annotations=await _annotations(reader.client, every, reserved.items),
         asking_sticky=_asking_sticky(every),
         reservations=reserved.items,
         plans=every[wire.DOWNGRADEPLANS].items,
@@ -273,7 +242,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
             for check, text in extension.checks.items()
         },
         more_problems=tuple(more),
-        old_groups=len(listed[POD_GROUP].items) if old else 0,
+        old_groups=len(every[wire.PODGROUPS].items) if old else 0,
     )
     return await _looked_again(reader, clock, observed)
 
@@ -331,13 +300,13 @@ def _starting(scan: ClaimScan) -> frozenset[str]:
 
 async def _annotations(
     client: Client,
-    listed: Mapping[tuple[str, str], Listing[Any]],
+    every: Mapping[Resource[Any], Listing[Any]],
     reservations: tuple[ClaimReservation, ...],
 ) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     kinds = KindReader(client)
     for (group, kind), resource in WORKLOADS.items():
-        for workload in listed[group, resource.plural].items:
+        for workload in every[resource].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
             of_it = tuple(made for made in reservations if made.metadata.namespace == place)
@@ -380,3 +349,9 @@ async def _behind(
         if not behind:
             break
     return behind
+
+
+def _orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
+    """The orphans by claim UID, as ``claimctl doctor orphans`` finds them."""
+    judged = {scanned.claim.metadata.uid: judge(scanned) for scanned in claims}
+    return {uid: orphan for uid, orphan in judged.items() if orphan is not None}

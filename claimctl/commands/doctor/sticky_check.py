@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from claimctl.commands.doctor.account import ControllerAccount, may
-from claimctl.commands.doctor.cluster_checks import STICKY_CHECK, Finding
+from claimctl.commands.doctor.account import ControllerAccount
+from claimctl.commands.doctor.model import STICKY_CHECK, Finding
+from claimctl.commands.doctor.rights import may
 from claimctl.controller.preflight import GRANT, QUESTIONS_AT_ONCE
 from claimctl.installation import POLICY_GROUP, STICKY_POLICY, policy_bindings
 from claimctl.kube.client import Client

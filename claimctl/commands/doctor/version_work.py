@@ -8,8 +8,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.output import print_text
 from claimctl.cli.printer import say
 from claimctl.cli.session import in_session
-from claimctl.commands.doctor.documents import version_of
-from claimctl.commands.doctor.versions import Versions, versions
+from claimctl.commands.doctor.versions import ServerVersions, read_versions, version_of
 from claimctl.kube.errors import ConfigError, KubeError
 from claimctl.text import fact
 
@@ -19,7 +18,7 @@ def print_versions(access: Access, output: Output, this: str, *, ask_cluster: bo
     server, problem, code = None, "", ExitCode.OK
     if ask_cluster:
         try:
-            server = in_session(access, lambda session: versions(session.client, session.clock))
+            server = in_session(access, lambda it: read_versions(it.client, it.clock))
         except ConfigError as error:
             problem = one_line(str(error))
         except KubeError as error:
@@ -30,25 +29,25 @@ def print_versions(access: Access, output: Output, this: str, *, ask_cluster: bo
     return code
 
 
-def lines(this: str, server: Versions | None) -> list[str]:
+def lines(this: str, server: ServerVersions | None) -> list[str]:
+    """The versions as text; ``this`` is that of the client."""
     if server is None:
         return [this]
-    there = server.there
-    (major, minor), controller = there.kubernetes, there.account
+    controller = server.controller
     shown = "no Deployment that you may read has the controller's labels"
     if controller is not None:
         ready = f"{controller.ready} of {controller.wanted} pods ready"
         shown = f"{', '.join(controller.images)} ({ready})"
-    crds = ", ".join(f"claimctl.io/{version}" for version in server.crds) or "not installed"
-    release = f", of claimctl {server.crds_release}" if server.crds_release else ""
-    claims = ", ".join(there.served.claims) or "not served"
+    own = (f"claimctl.io/{version}" for version in server.served_versions["claimctl.io"])
+    release = f", of claimctl {server.crds_from}" if server.crds_from else ""
+    claims = ", ".join(server.served_versions["resource.k8s.io"]) or "not served"
     facts = [
         ("Client", this),
-        ("Kubernetes", f"{major}.{minor}, resource.k8s.io {claims}"),
-        ("CRDs", f"{crds}{release}"),
+        ("Kubernetes", f"{server.kubernetes}, resource.k8s.io {claims}"),
+        ("CRDs", f"{', '.join(own) or 'not installed'}{release}"),
         ("Controller", shown),
-        ("Lease", there.election.message),
+        ("Lease", server.lease.message),
         ("Mode", server.dialect or "not recorded; see claimctl doctor"),
-        ("Skew", server.skew[1]),
+        ("Skew", server.skew.message),
     ]
     return [fact(title, value) for title, value in facts]

@@ -1,28 +1,27 @@
-"""The versions of the client, the controller and the CRDs, and whether they go together."""
+"""The versions of the client, the controller and the CRDs, whether they go together, and the
+document of ``claimctl version``."""
 
 from __future__ import annotations
 
+import platform
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl import __version__
-from claimctl.commands.claims.explanation import recorded_dialect
-from claimctl.commands.doctor.account import (
-    ControllerAccount,
-    Installation,
-    read_installation,
-)
+from claimctl.cli.documents import Document, Names, Part, by_names
+from claimctl.commands.claims.election import ControllerState
+from claimctl.commands.doctor.account import ControllerAccount, read_installation
+from claimctl.installation import VERSION_LABEL
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.live_objects import list_if_allowed
+from claimctl.reservation.facts.dialects import recorded_dialect
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
 from claimctl.wire.seams import Clock
 
-VERSION_LABEL = "app.kubernetes.io/version"
 _DEFINITIONS = Resource(
     "apiextensions.k8s.io",
     "v1",
@@ -41,22 +40,35 @@ class Skew(StrEnum):
     """Neither the controller's nor the CRDs' version may be read, or has the form of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """What runs in the cluster, as far as the user may read it."""
+class ControllerImage(Part, frozen=True):
+    namespace: str
+    deployment: str
+    images: Names
+    ready: int
+    wanted: int
 
-    there: Installation
-    crds: tuple[str, ...]
-    """The served versions of claimctl.io; empty if claimctl is not installed."""
-    crds_release: str
-    """The version of claimctl that the CRDs are from; '' if it may not be read."""
-    dialect: str
-    """The dialect that a controller recorded in a ClaimReservation; '' if there is none."""
 
-    @property
-    def skew(self) -> tuple[Skew, str]:
-        """Whether all known parts go together, with a sentence."""
-        return skew_of(self.there.account, self.crds_release)
+class SkewState(Part, frozen=True):
+    verdict: Skew
+    message: str
+
+
+class ServerVersions(Part, frozen=True):
+    kubernetes: str
+    served_versions: dict[str, Names]
+    crds_from: str | None
+    controller: ControllerImage | None
+    lease: ControllerState
+    dialect: str | None
+    skew: SkewState
+
+
+class Version(Document, frozen=True):
+    """``claimctl version``"""
+
+    claimctl: str
+    python: str
+    server: ServerVersions | None
 
 
 def skew_of(account: ControllerAccount | None, crds_release: str) -> tuple[Skew, str]:
@@ -79,14 +91,27 @@ def release_of(image: str) -> str:
     return match[1] if match else ""
 
 
-async def versions(client: Client, clock: Clock) -> Versions:
+async def read_versions(client: Client, clock: Clock) -> ServerVersions:
     """Read the versions of a cluster. A missing right is no error."""
-    return Versions(
-        there=await read_installation(client, clock),
-        crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
-        crds_release=await read_crds_release(client),
-        dialect=recorded_dialect((await list_if_allowed(client, CLAIMRESERVATIONS)).items),
+    there = await read_installation(client, clock)
+    release = await read_crds_release(client)
+    served = await Discovery(client).versions(CLAIMRESERVATIONS.group)
+    reservations = await list_if_allowed(client, CLAIMRESERVATIONS)
+    verdict, message = skew_of(there.account, release)
+    return ServerVersions(
+        kubernetes=".".join(map(str, there.kubernetes)),
+        served_versions={**there.served_versions, CLAIMRESERVATIONS.group: served},
+        crds_from=release or None,
+        controller=by_names(there.account, ControllerImage) if there.account else None,
+        lease=by_names(there.election, ControllerState),
+        dialect=recorded_dialect(reservations.items) or None,
+        skew=SkewState(verdict=verdict, message=message),
     )
+
+
+def version_of(server: ServerVersions | None) -> Version:
+    python = platform.python_version()
+    return Version(claimctl=__version__, python=python, server=server)
 
 
 async def read_crds_release(client: Client) -> str:

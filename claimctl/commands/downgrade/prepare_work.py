@@ -25,10 +25,10 @@ from claimctl.commands.downgrade.report import (
     table,
     time_limit,
 )
+from claimctl.commands.downgrade.status import DowngradeStatus
 from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import RecordState
-from claimctl.downgrade.status import Report
 from claimctl.kube.errors import KubeError
 from claimctl.wire.reservations import ClaimName, DowngradedClaim, DowngradePlanSpec
 
@@ -85,13 +85,15 @@ async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
         return await follower.follow(await plans.begin(session.client, spec))
 
 
-def _document(result: PlanResult, spec: DowngradePlanSpec, seen: Report | None) -> DowngradeReport:
+def _document(
+    result: PlanResult, spec: DowngradePlanSpec, seen: DowngradeStatus | None
+) -> DowngradeReport:
     return document(
         result,
         namespaces=spec.namespaces,
         claim_selector=spec.claim_selector,
         skip=spec.skip,
-        next_step=None if seen is None else str(seen.step),
+        next_step=None if seen is None else seen.step,
         todo=None if seen is None else seen.todo,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from msgspec import field, structs
+from msgspec import structs
 
 from claimctl.cli.documents import Document, Names, Part, by_names, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
@@ -73,42 +73,6 @@ class DowngradeReport(Document, frozen=True, kw_only=True):
         """How many claims are in one of these states."""
         wanted = set(states)
         return sum(claim.state in wanted for claim in self.claims)
-
-
-class ComponentState(Part, frozen=True):
-    part: str = field(name="component")
-    node: str
-    switch: str = field(name="feature")
-    now: str
-    refuses: bool
-
-
-class StandingClaim(Part, frozen=True):
-    namespace: str
-    name: str
-    uid: str
-    standing: str = field(name="state")
-    reason: str
-    message: str
-    command: str
-    pods: int
-    unlisted: int
-
-
-class DowngradeStatus(Document, frozen=True):
-    """``claimctl downgrade status`` and ``upgrade status``"""
-
-    step: str
-    todo: str
-    command: str
-    clear: bool
-    ready: int = field(name="readyClaims", default=0)
-    components: tuple[ComponentState, ...] = ()
-    claims: tuple[StandingClaim, ...] = ()
-
-    @property
-    def blocked(self) -> int:
-        return sum(claim.standing == "Blocked" for claim in self.claims)
 
 
 @asynccontextmanager

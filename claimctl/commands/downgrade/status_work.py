@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from claimctl.cli.documents import by_names
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
 from claimctl.cli.printer import print_lines, reader_may_leave, say
 from claimctl.cli.session import Session
-from claimctl.commands.downgrade.report import DowngradeStatus
+from claimctl.commands.downgrade.look import look
+from claimctl.commands.downgrade.status import ComponentName, DowngradeStatus, DowngradeStep, judge
 from claimctl.controller.dialect import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
-from claimctl.downgrade.look import look
-from claimctl.downgrade.status import ComponentName, DowngradeStep, Report, judge
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 
+Judging = Callable[[], Awaitable[DowngradeStatus | None]]
+"""Looks and judges; None where there is nothing to report, which ends the work."""
 PAUSE_SECONDS = 5.0
 PAUSE_FACTOR = 10.0
 """The pause of ``-w`` is at least this many times as long as the last look took."""
@@ -34,20 +34,14 @@ def parts(names: Sequence[str]) -> frozenset[ComponentName]:
 async def run(
     session: Session, believed: frozenset[ComponentName], output: Output, *, watch: bool
 ) -> int:
-    async def look() -> Report:
+    async def look() -> DowngradeStatus:
         return await observe(session.client, believed)
 
     return await show_all(session, look, output, watch=watch)
 
 
-async def show_all(
-    session: Session, look: Callable[[], Awaitable[Report | None]], output: Output, *, watch: bool
-) -> int:
-    """Show what a look reports, and each change if that is wanted; the exit code.
-
-    Args:
-        look: returns None where there is nothing to report, which ends the work.
-    """
+async def show_all(session: Session, look: Judging, output: Output, *, watch: bool) -> int:
+    """Show what a look reports, and each change if that is wanted; the exit code."""
     report = await look()
     if report is None:
         return ExitCode.OK
@@ -62,14 +56,14 @@ async def show_all(
 
 async def follow(
     session: Session,
-    look: Callable[[], Awaitable[Report | None]],
+    look: Judging,
     output: Output,
-    report: Report,
-) -> Report:
+    report: DowngradeStatus,
+) -> DowngradeStatus:
     """Look again and again, and print each change, until the last step is done. The API server
     restarts meanwhile: a look that fails is repeated."""
     took = 0.0
-    while report.step is not DowngradeStep.DONE:
+    while report.step != DowngradeStep.DONE:
         await session.clock.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
         began, seen = session.clock.monotonic(), report
         try:
@@ -85,7 +79,9 @@ async def follow(
     return report
 
 
-async def observe(client: Client, believed: frozenset[ComponentName] = frozenset()) -> Report:
+async def observe(
+    client: Client, believed: frozenset[ComponentName] = frozenset()
+) -> DowngradeStatus:
     """Look at the cluster and judge it."""
     served: bool | None
     try:
@@ -100,9 +96,8 @@ async def observe(client: Client, believed: frozenset[ComponentName] = frozenset
     return judge(await look(client, served, why, believed))
 
 
-def show(report: Report, output: Output) -> None:
-    """Print the document of the report, or the same as text."""
-    status = by_names(report, DowngradeStatus)
+def show(status: DowngradeStatus, output: Output) -> None:
+    """Print the document, or the same as text."""
     if output.for_people:
         titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
         rows = tuple((part.part, part.node, part.switch, part.now) for part in status.components)

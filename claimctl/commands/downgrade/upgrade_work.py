@@ -18,17 +18,16 @@ from claimctl.commands.downgrade.report import (
     EXPANDED,
     LEFT,
     DowngradeReport,
-    DowngradeStatus,
     document,
     prepared_code,
     table,
     time_limit,
 )
+from claimctl.commands.downgrade.status import DowngradeStatus
 from claimctl.commands.downgrade.status_work import observe, show_all
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
 from claimctl.downgrade.records import PlanPhase
-from claimctl.downgrade.status import Report
 from claimctl.text import listed
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
@@ -64,7 +63,7 @@ async def show_status(session: Session, output: Output, *, watch: bool) -> int:
             _show_none(output)
         return ExitCode.OK
 
-    async def look() -> Report | None:
+    async def look() -> DowngradeStatus | None:
         plan = await _plan(session)
         if plan is None:
             say("The upgrade is over: its plan is deleted.")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from claimctl.cli.errors import UsageError
+from claimctl.commands.claims.device_classes import drivers_in
 from claimctl.text import listed
 from claimctl.wire.claims import Device, ResourceSlice
 from claimctl.wire.device_classes import DeviceClass
-
-_DRIVER = re.compile(r"""\bdevice\.driver\s*==\s*(["'])([^"'\\]*)\1""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def drivers_of(device_class: DeviceClass) -> frozenset[str]:
     """The drivers that the selectors name; none if they select devices in another way."""
     selectors = device_class.spec.selectors
     sources = (it.cel.expression for it in selectors if it.cel is not None)
-    return frozenset(match[2] for source in sources for match in _DRIVER.finditer(source))
+    return frozenset[str]().union(*map(drivers_in, sources))
 
 
 def choose_class(driver: str, classes: Sequence[DeviceClass], wanted: str) -> str:

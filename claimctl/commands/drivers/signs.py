@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 
@@ -32,7 +32,7 @@ class StepResult(StrEnum):
 REFUSALS = (StepResult.PREPARE_REFUSED, StepResult.CONTAINER_REFUSED)
 
 _BY_REASON = {
-    "FailedPrepareDynamicResources": StepResult.PREPARE_REFUSED,
+    PREPARE_FAILED: StepResult.PREPARE_REFUSED,
     "FailedCreatePodSandBox": StepResult.CONTAINER_REFUSED,
     "Failed": StepResult.CONTAINER_REFUSED,
 }
@@ -49,30 +49,36 @@ _NOT_THERE = ("is not registered", "in the list of registered DRA plugins")
 
 
 @dataclass(frozen=True, slots=True)
-class PodSign:
-    """How far a pod has come, and the words of who refuses it."""
+class StepOutcome:
+    """What became of a step.
 
-    result: StepResult
+    Attributes:
+        message: who refused it, and why; of a step that is done, what was refused at first.
+        seconds: how long the driver needed; None if the step was not done.
+    """
+
+    result: StepResult = StepResult.NOT_TRIED
     message: str = ""
+    seconds: float | None = None
 
 
-def sign_of(pod: Pod, events: Iterable[Event]) -> PodSign:
+def sign_of(pod: Pod, events: Iterable[Event]) -> StepOutcome:
     """How far the pod has come. Without a refusal it is DONE or TIMED_OUT: it runs, or it waits."""
     if pod.status.phase == "Running":
-        return PodSign(StepResult.DONE)
+        return StepOutcome(StepResult.DONE)
     if pod.status.phase in ("Succeeded", "Failed"):
-        return PodSign(StepResult.ENDED, f"the pod has ended by itself ({pod.status.phase})")
+        return StepOutcome(StepResult.ENDED, f"the pod has ended by itself ({pod.status.phase})")
     signs = [sign for event in events for sign in _signs(event, pod)]
     if signs:
         refusals = [sign for sign in signs if sign.result is not StepResult.TIMED_OUT]
         return (refusals or signs)[-1]
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is not None and condition.reason == "Unschedulable":
-        return PodSign(StepResult.NOT_SCHEDULED, condition.message)
-    return PodSign(StepResult.TIMED_OUT)
+        return StepOutcome(StepResult.NOT_SCHEDULED, condition.message)
+    return StepOutcome(StepResult.TIMED_OUT)
 
 
-def _signs(event: Event, pod: Pod) -> Iterable[PodSign]:
+def _signs(event: Event, pod: Pod) -> Iterable[StepOutcome]:
     result = _BY_REASON.get(event.reason)
     if result is None or not event.is_about(pod.metadata):
         return
@@ -82,7 +88,7 @@ def _signs(event: Event, pod: Pod) -> Iterable[PodSign]:
     elif result is StepResult.PREPARE_REFUSED and not _is_of_driver(event.note):
         # the kubelet itself could not do it yet, such as read the claim; it tries again
         result = StepResult.TIMED_OUT
-    yield PodSign(result, message)
+    yield StepOutcome(result, message)
 
 
 def _is_of_driver(note: str) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claimctl.commands.drivers.signs import REFUSALS, PodSign, StepResult, is_away, sign_of
-from claimctl.commands.drivers.verdict import StepOutcome
+from claimctl.commands.drivers.signs import REFUSALS, StepOutcome, StepResult, is_away, sign_of
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.pods import is_bound, is_prepared
 from claimctl.wire.pods import Pod
@@ -39,7 +38,7 @@ class StartWatch:
         now, meta = self.client.clock.monotonic(), self.pod.metadata
         pod = await self.client.find(PODS, meta.name, meta.namespace)
         if pod is None or pod.metadata.uid != meta.uid:
-            return StepOutcome(StepResult.ENDED, message="the pod was deleted by somebody else")
+            return StepOutcome(StepResult.ENDED, "the pod was deleted by somebody else")
         if is_bound(pod) and self._bound is None:
             self._bound = now
         if is_prepared(pod) and self._bound is not None and self._prepared is None:
@@ -50,15 +49,15 @@ class StartWatch:
         self.last = self._outcome(sign)
         return self.last if self._is_final(sign.result, sign.message, now) else None
 
-    def _outcome(self, sign: PodSign) -> StepOutcome:
+    def _outcome(self, sign: StepOutcome) -> StepOutcome:
         if sign.result is not StepResult.DONE:
-            return StepOutcome(sign.result, message=sign.message)
+            return sign
         seconds = None
         if self._bound is not None and self._prepared is not None:
             seconds = self._prepared - self._bound
-        return StepOutcome(StepResult.DONE, seconds, self._refused)
+        return StepOutcome(StepResult.DONE, self._refused, seconds)
 
-    async def _sign(self, pod: Pod) -> PodSign:
+    async def _sign(self, pod: Pod) -> StepOutcome:
         if pod.status.phase == "Running":
             return sign_of(pod, ())
         about, place = f"regarding.uid={pod.metadata.uid}", pod.metadata.namespace

@@ -14,9 +14,9 @@ from typing import TypeVar
 from claimctl.commands.drivers.choosing import Published, published
 from claimctl.commands.drivers.leftovers import LOOK_SECONDS, ClaimLost, change_references
 from claimctl.commands.drivers.manifests import Check
-from claimctl.commands.drivers.signs import StepResult
+from claimctl.commands.drivers.signs import StepOutcome, StepResult
 from claimctl.commands.drivers.start_watch import StartWatch
-from claimctl.commands.drivers.verdict import CheckStep, NodeSeen, StepOutcome
+from claimctl.commands.drivers.verdict import CheckStep, NodeSeen
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.live_objects import change_object
@@ -59,7 +59,7 @@ class NodeTry:
             await self._try()
         except ClaimLost:
             last = list(self.steps)[-1]
-            self.steps[last] = StepOutcome(StepResult.ENDED, message=_ENDED)
+            self.steps[last] = StepOutcome(StepResult.ENDED, _ENDED)
         return NodeSeen(
             node=self.there.node,
             device=self.device,
@@ -186,10 +186,11 @@ class NodeTry:
         seconds = self.client.clock.monotonic() - begun
         if ended is None:
             message = f"the pod was still there {seconds:.0f} s after its deletion"
-            self.steps[CheckStep.UNPREPARE] = StepOutcome(StepResult.TIMED_OUT, message=message)
+            self.steps[CheckStep.UNPREPARE] = StepOutcome(StepResult.TIMED_OUT, message)
             return False
         if self._done(CheckStep.PREPARE):
-            self.steps.setdefault(CheckStep.UNPREPARE, StepOutcome(StepResult.DONE, seconds))
+            done = StepOutcome(StepResult.DONE, seconds=seconds)
+            self.steps.setdefault(CheckStep.UNPREPARE, done)
         await self._list(lambda listed: self._without_dead(listed, uids))
         return True
 

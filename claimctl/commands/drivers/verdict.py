@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from claimctl.commands.drivers.signs import REFUSALS, StepResult, is_away
+from claimctl.commands.drivers.signs import REFUSALS, StepOutcome, StepResult, is_away
 from claimctl.reservation.kinds.drivers import (
     HIDES_USED_DEVICES,
     WANTS_ONE_POD,
@@ -28,20 +28,6 @@ class CheckStep(StrEnum):
     HOLD_FIRST = "behind a hold"
     HOLD_LAST = "before a hold"
     TWO_PODS = "two pods"
-
-
-@dataclass(frozen=True, slots=True)
-class StepOutcome:
-    """What became of a step.
-
-    Attributes:
-        seconds: how long the driver needed; None if the step was not done.
-        message: who refused it, and why; of a step that is done, what was refused at first.
-    """
-
-    result: StepResult = StepResult.NOT_TRIED
-    seconds: float | None = None
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

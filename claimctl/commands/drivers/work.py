@@ -30,9 +30,9 @@ from claimctl.commands.drivers.verdict import (
     seen_in_words,
     tasks_of,
 )
-from claimctl.controller.dialect import parse_version
 from claimctl.controller.preflight import BINDING
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import server_version
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import list_if_allowed
 from claimctl.parallel import in_parallel
@@ -113,7 +113,7 @@ async def examine(client: Client, namespace: str, wanted: CheckWanted, line: Pro
 
 
 async def _expect_rights(client: Client, namespace: str) -> None:
-    binding = parse_version(await client.get_raw("/version")) >= FROM_1_36
+    binding = await server_version(client) >= FROM_1_36
     of_cluster = (*CLUSTER_RIGHTS, *((BINDING,) if binding else ()))
     missing = [right for right in RIGHTS if not await client.allowed(right, namespace)]
     missing += [right for right in of_cluster if not await client.allowed(right)]

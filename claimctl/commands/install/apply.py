@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.objects import Objects, check_helm, name_of
+from claimctl.installation import VERSION_LABEL
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock, Transport
 
 CRD, DEPLOYMENT = "CustomResourceDefinition", "Deployment"
-VERSION_LABEL = "app.kubernetes.io/version"
 _POLL_SECONDS = 0.5
 _CRD_SECONDS = 30.0
 """How long a CRD may take until the server serves it."""

@@ -18,7 +18,7 @@ from claimctl.cli.output import print_data
 from claimctl.cli.printer import print_lines, print_whole, say
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.claims.controller_health import State, election
+from claimctl.commands.claims.election import State, election
 from claimctl.commands.install.apply import ApplyOutcome, Installer
 from claimctl.commands.install.components import (
     BASE,

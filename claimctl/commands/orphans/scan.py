@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -24,7 +24,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import UnknownKind, list_if_served, read_header
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.pods import awaited_templates, claim_names
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.reservation.facts.unreadable import may_concern
@@ -53,6 +53,8 @@ class ClaimScan:
     """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
     users: Mapping[ClaimKey, tuple[Pod, ...]] = field(default_factory=dict)
     """The pods by the claims that they name, also by those that do not exist."""
+    awaiting: tuple[Pod, ...] = ()
+    """The pods for which a claim from a template is still to be made."""
 
 
 async def scan_claims(
@@ -65,13 +67,12 @@ async def scan_claims(
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
     everything = await client.collect(claims, slim_claim, namespace)
-    # of a pod its UID, and what is judged of one that names a claim
-    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, _slim(pod)), namespace)
+    pods = await client.collect(PODS, _ScannedPod.of, namespace)
     users: dict[ClaimKey, list[Pod]] = {}
-    for pod in (pod for _, pod in pods.items if pod is not None):
+    for pod in (it.user for it in pods.items if it.user is not None):
         for name in sorted(claim_names(pod)):
             users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
-    uids = frozenset((*(uid for uid, _ in pods.items), *(unread.uid for unread in pods.unreadable)))
+    uids = frozenset((*(it.uid for it in pods.items), *(it.uid for it in pods.unreadable)))
 
     def live_list(claim: ResourceClaim) -> LiveList:
         meta = claim.metadata
@@ -112,7 +113,22 @@ async def scan_claims(
         answered.append(await reader.read_owners(scanned))
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
     using = {key: tuple(named) for key, named in users.items()}
-    return ClaimScan(tuple(answered), reservations.items, uids, adopted, unreadable, using)
+    awaiting = tuple(it.awaiting for it in pods.items if it.awaiting is not None)
+    return ClaimScan(
+        tuple(answered), reservations.items, uids, adopted, unreadable, using, awaiting
+    )
+
+
+class _ScannedPod(NamedTuple):
+    """What is kept of a pod: its UID, and more of one that names a claim or waits for one."""
+
+    uid: str
+    user: Pod | None
+    awaiting: Pod | None
+
+    @classmethod
+    def of(cls, pod: Pod) -> _ScannedPod:
+        return cls(pod.metadata.uid, _slim(pod), pod if awaited_templates(pod) else None)
 
 
 def _slim(pod: Pod) -> Pod | None:

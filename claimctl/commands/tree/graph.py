@@ -48,12 +48,17 @@ class Edge(Part, frozen=True, kw_only=False):
     label: str
 
 
+class ClaimProblem(ReasonText, frozen=True):
+    """What is wrong with a claim."""
+
+    claim: str
+
+
 @dataclass(slots=True)
 class Graph:
     vertices: dict[str, Vertex] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    problems: list[tuple[str, ReasonText]] = field(default_factory=list)
-    """What is wrong with which claim."""
+    problems: list[ClaimProblem] = field(default_factory=list)
 
     def add(self, vertex: Vertex) -> str:
         """Add a vertex; returns its key. A note replaces an empty one."""
@@ -109,8 +114,10 @@ def build(
     for view in views:
         place = f"{view.namespace}/" if everywhere else ""
         _claim(graph, view, nodes, place)
-        wrong = reasons_of(view.matters)
-        graph.problems += [(f"{place}{view.name}", problem) for problem in wrong]
+        graph.problems += (
+            ClaimProblem(claim=f"{place}{view.name}", reason=it.reason, message=it.message)
+            for it in reasons_of(view.matters)
+        )
     return graph
 
 
@@ -176,7 +183,7 @@ def around(graph: Graph, keys: Iterable[str]) -> Graph:
     for edge in graph.edges:
         if edge.source in kept and edge.target in kept:
             part.connect(edge.source, edge.target, edge.label)
-    part.problems = [it for it in graph.problems if f"{CLAIM}/{it[0]}" in kept]
+    part.problems = [it for it in graph.problems if f"{CLAIM}/{it.claim}" in kept]
     return part
 
 
@@ -222,12 +229,6 @@ class TreeObject(Part, frozen=True):
     state: str
 
 
-class ClaimProblem(ReasonText, frozen=True):
-    """What is wrong with a claim."""
-
-    claim: str
-
-
 class ClaimTree(Document, frozen=True):
     """``claimctl tree``"""
 
@@ -243,10 +244,9 @@ def document(graph: Graph, namespace: str) -> ClaimTree:
         TreeObject(id=key, kind=vertex.kind, name=vertex.name, state=vertex.note)
         for key, vertex in graph.vertices.items()
     )
-    problems = tuple(
-        ClaimProblem(claim=claim, reason=problem.reason, message=problem.message)
-        for claim, problem in graph.problems
-    )
     return ClaimTree(
-        namespace=namespace, objects=objects, edges=tuple(graph.edges), problems=problems
+        namespace=namespace,
+        objects=objects,
+        edges=tuple(graph.edges),
+        problems=tuple(graph.problems),
     )

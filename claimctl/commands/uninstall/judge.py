@@ -68,7 +68,7 @@ def leftovers(scan: Scan, rules: Rules = _RULES, run: float = 0.0) -> tuple[Left
             _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, _why_guarded(it, scan))
             for it in guarded_groups(scan)
         ),
-        *(_about(*it) for it in sticky.left(scan, sticky.claims_by_key(scan))),
+        *(_about(*it) for it in sticky.left(scan)),
         *_other_leftovers(scan),
     )
     return tuple(sorted(left, key=lambda leftover: leftover.identity))
@@ -158,15 +158,14 @@ _MAY_HAVE_OURS = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PO
 
 
 def _reservations(scan: Scan, rules: Rules, run: float) -> Iterator[Leftover]:
-    claims = sticky.claims_by_key(scan)
     for reservation in scan.reservations:
         meta = reservation.metadata
         if meta.deleting:
-            claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
+            claim = scan.claim_of.get((meta.namespace, reservation.spec.resource_claim_name))
             why = _why_reserved(reservation, claim, scan, rules, run)
         else:
             now = "holds until `claimctl uninstall prepare` deletes it"
-            text = "; ".join(filter(None, (now, sticky.fate(reservation, claims))))
+            text = "; ".join(filter(None, (now, sticky.fate(reservation, scan))))
             why = Why.NOT_WITHDRAWN, text, None
         yield _about(meta, wire.CLAIMRESERVATIONS.kind, *why)
 

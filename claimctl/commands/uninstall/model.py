@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -79,7 +81,7 @@ def own_annotations(meta: ObjectMeta) -> dict[str, str]:
     return {key: value for key, value in annotations if key.startswith(ANNOTATIONS)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scan:
     """Everything of claimctl in the cluster, or in some namespaces, read live."""
 
@@ -115,6 +117,11 @@ class Scan:
     """Whether the cluster serves ClaimReservations."""
     tended: bool = False
     """Whether a controller holds its Lease and renews it."""
+
+    @cached_property
+    def claim_of(self) -> Mapping[tuple[str, str], ScannedClaim]:
+        """The claims by namespace and name."""
+        return {scanned.claim.metadata.key: scanned for scanned in self.claims}
 
 
 class Removed(Part, frozen=True, kw_only=False):

@@ -223,10 +223,8 @@ class Uninstall:
         await writer.for_all(writer.remove_annotations, scan.workloads)
         taken = {made.metadata.uid for scanned, _ in traces for made in scanned.adoptions}
         await self._end_sticky(scan)
-        claims = sticky.claims_by_key(scan)
-        ready = sticky.withdrawable(scan, claims)
-        withdrawn = [it for it in ready if it.metadata.uid not in taken]
-        await writer.for_all(partial(writer.withdraw, claims), withdrawn)
+        withdrawn = [it for it in sticky.withdrawable(scan) if it.metadata.uid not in taken]
+        await writer.for_all(partial(writer.withdraw, scan), withdrawn)
         await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
         await self._stop_avoiding(scan)
         await self._untaint(scan)
@@ -246,8 +244,7 @@ class Uninstall:
             resource = await policy_bindings(Discovery(self._client))
             assert resource is not None
             await writer.for_all(partial(writer.unbind, resource), scan.bindings)
-        pods = sticky.rewritten(scan, sticky.claims_by_key(scan))
-        await writer.for_all(writer.remove_note, pods)
+        await writer.for_all(writer.remove_note, sticky.rewritten(scan))
 
     async def _missing_crds(self) -> list[Object]:
         """The documents of the CRDs that the cluster does not serve."""

@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
-from claimctl.commands.orphans.scan import scan_claims
+from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.commands.uninstall.sweep import braked_pods
 from claimctl.installation import (

@@ -9,9 +9,7 @@ on: the claims go with them, as generated ones do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
-from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.model import Scan, Why
 from claimctl.reservation.facts.ordinals import sticky_entries
 from claimctl.reservation.facts.snapshot import is_made_for
@@ -19,8 +17,6 @@ from claimctl.text import listed
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import STICKY_ANNOTATION, STICKY_CLAIMS_ANNOTATION, ClaimReservation
-
-Claims: TypeAlias = dict[tuple[str, str], ScannedClaim]
 
 POLICY_BINDING = "MutatingAdmissionPolicyBinding"
 IN_FORCE = (
@@ -33,24 +29,18 @@ IN_FORCE_ELSEWHERE = (
 )
 
 
-def claims_by_key(scan: Scan) -> Claims:
-    """The claims by namespace and name."""
-    return {scanned.claim.metadata.key: scanned for scanned in scan.claims}
-
-
-def unmade(pod: Pod, claims: Claims) -> tuple[str, ...]:
+def unmade(pod: Pod, scan: Scan) -> tuple[str, ...]:
     """The sticky claims that the pod waits for because nobody has made them."""
     place = pod.metadata.namespace
-    named = (entry.claim for entry in sticky_entries(pod))
-    return tuple(name for name in named if (place, name) not in claims)
+    return tuple(it.claim for it in sticky_entries(pod) if (place, it.claim) not in scan.claim_of)
 
 
-def withdrawable(scan: Scan, claims: Claims) -> Iterator[ClaimReservation]:
+def withdrawable(scan: Scan) -> Iterator[ClaimReservation]:
     """The ClaimReservations that may be deleted now.
 
     Those of sticky claims wait until the policy is gone, and until their pods need no claim more.
     """
-    waiting = {(pod.metadata.namespace, name) for pod in scan.noted for name in unmade(pod, claims)}
+    waiting = {(pod.metadata.namespace, name) for pod in scan.noted for name in unmade(pod, scan)}
     for reservation in scan.reservations:
         meta, spec = reservation.metadata, reservation.spec
         if meta.deleting:
@@ -60,21 +50,21 @@ def withdrawable(scan: Scan, claims: Claims) -> Iterator[ClaimReservation]:
             yield reservation
 
 
-def rewritten(scan: Scan, claims: Claims) -> Iterator[Pod]:
+def rewritten(scan: Scan) -> Iterator[Pod]:
     """The pods whose note may go: the policy is gone, and each has its claims."""
     for pod in scan.noted if not scan.bindings else ():
-        if not unmade(pod, claims):
+        if not unmade(pod, scan):
             yield pod
 
 
-def left(scan: Scan, claims: Claims) -> Iterator[tuple[ObjectMeta, str, str, str]]:
+def left(scan: Scan) -> Iterator[tuple[ObjectMeta, str, str, str]]:
     """What is left besides ClaimReservations: of each object its metadata, its kind, the reason and
     the message."""
     text = IN_FORCE_ELSEWHERE if scan.scoped else IN_FORCE
     for binding in scan.bindings:
         yield binding.metadata, POLICY_BINDING, Why.NAMES_CLAIMS, text
     for pod in scan.noted:
-        meta, missing = pod.metadata, unmade(pod, claims)
+        meta, missing = pod.metadata, unmade(pod, scan)
         if missing:
             text = (
                 f"waits for {listed(missing)}, which claimctl has not made: run again, or delete "
@@ -87,11 +77,11 @@ def left(scan: Scan, claims: Claims) -> Iterator[tuple[ObjectMeta, str, str, str
             yield meta, "Pod", Why.ANNOTATED, f"{text}, by which a controller holds its claims"
 
 
-def fate(reservation: ClaimReservation, claims: Claims) -> str:
+def fate(reservation: ClaimReservation, scan: Scan) -> str:
     """What becomes of the claim of an ordinal when its ClaimReservation is deleted; '' for other
     reservations, and where somebody else made the claim."""
     meta, spec = reservation.metadata, reservation.spec
-    scanned = claims.get((meta.namespace, spec.resource_claim_name))
+    scanned = scan.claim_of.get((meta.namespace, spec.resource_claim_name))
     if spec.sticky is None or scanned is None or not is_made_for(scanned.claim, reservation):
         return ""
     if names := sorted(pod.metadata.name for pod in scanned.live.pods):

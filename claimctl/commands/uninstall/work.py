@@ -113,16 +113,16 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
         _show(result, wanted, output, mode)
         if mode.delete and mode.dry_run:
             for document in due:
-                _tell(f"{name_of(document)} would be deleted")
+                say(f"{name_of(document)} would be deleted")
         elif mode.delete and not result.left:
             for document in due:
                 await objects.delete(document)
-                _tell(f"{name_of(document)} deleted")
-            _tell("claimctl is uninstalled")
+                say(f"{name_of(document)} deleted")
+            say("claimctl is uninstalled")
         elif mode.verify and not (result.left or wanted.namespaces):
             with suppress(Forbidden):
                 if names := [name_of(item) for item in await present(objects, namespace)]:
-                    _tell(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
+                    say(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
         return exit_code(result)
 
     return in_session(access, work)
@@ -147,16 +147,12 @@ async def _stop(
     """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
     namespace = wanted.settings.lease_namespace
     if await stop_rescheduler(session.client, session.clock, namespace):
-        _tell("claimctl reschedule is stopped")
+        say("claimctl reschedule is stopped")
     stopped = await stop_controller(session.client, session.clock, namespace)
-    _tell("the controller is stopped" if stopped else "no controller is installed")
+    say("the controller is stopped" if stopped else "no controller is installed")
     after = await _carry_out(session, wanted, write=True)
     after.removed[:0] = before.removed
     return after
-
-
-def _tell(line: str) -> None:
-    say(line)
 
 
 def exit_code(result: UninstallResult) -> int:
@@ -167,8 +163,8 @@ def _show(result: UninstallResult, wanted: UninstallWanted, output: Output, mode
     state = "WouldRemove" if mode.dry_run else "Left"
     render(output, table(result, state), document(result, wanted, dry_run=mode.dry_run))
     for note in result.notes:
-        _tell(f"note: {note}")
-    _tell(conclusion(result, wanted.namespaces, verify=mode.verify, dry_run=mode.dry_run))
+        say(f"note: {note}")
+    say(conclusion(result, wanted.namespaces, verify=mode.verify, dry_run=mode.dry_run))
 
 
 def table(result: UninstallResult, state: str) -> Table:

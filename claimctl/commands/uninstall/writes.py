@@ -14,7 +14,7 @@ from claimctl.commands.orphans.adoption import adopt
 from claimctl.commands.orphans.model import Orphan, ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
-from claimctl.commands.uninstall.sticky import Claims, fate
+from claimctl.commands.uninstall.sticky import fate
 from claimctl.installation import PolicyBinding
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound, Unchangeable
@@ -77,13 +77,13 @@ class UninstallWriter:
         await self._client.merge_patch(PODS, meta, {"metadata": {"annotations": gone}})
         self.note(PODS.kind, meta.namespace, meta.name, f"annotation {STICKY_CLAIMS_ANNOTATION}")
 
-    async def withdraw(self, claims: Claims, reservation: ClaimReservation) -> None:
+    async def withdraw(self, scan: Scan, reservation: ClaimReservation) -> None:
         """Delete a ClaimReservation. A claim that it owns stays, because pods may use it; that of
         an ordinal goes with its pods."""
         meta, spec = reservation.metadata, reservation.spec
-        owns, text = spec.resource_claim_template_name, fate(reservation, claims)
+        owns, text = spec.resource_claim_template_name, fate(reservation, scan)
         if text:
-            await self._entrust(claims[meta.namespace, spec.resource_claim_name])
+            await self._entrust(scan.claim_of[meta.namespace, spec.resource_claim_name])
         await self._client.delete(
             CLAIMRESERVATIONS,
             meta.name,

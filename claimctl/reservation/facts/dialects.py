@@ -12,6 +12,7 @@ from math import inf
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.reservations import ClaimReservation
 
 References = tuple[Reference, ...]
 
@@ -98,3 +99,9 @@ class PodGroupDialect(Dialect):
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (NativeDialect(), PodGroupDialect(), Dialect())
 }
+
+
+def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
+    """The dialect that a controller found; '' if no status has one."""
+    dialects = (reservation.status.dialect for reservation in reservations)
+    return next((dialect for dialect in dialects if dialect in DIALECTS), "")

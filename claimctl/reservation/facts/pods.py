@@ -42,6 +42,17 @@ names_in = Remembered(_names, most_bytes=8_000_000)
 """The names in the entries. The pods of a workload have equal entries."""
 
 
+def awaited_templates(pod: Pod) -> tuple[str, ...]:
+    """The templates from which kube-controller-manager is to make a claim for the pod, and has not
+    made one yet."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    return tuple(
+        entry.resource_claim_template_name
+        for entry in pod.spec.resource_claims
+        if entry.resource_claim_template_name and entry.name not in made
+    )
+
+
 def is_bound(pod: Pod) -> bool:
     return bool(pod.spec.node_name)
 

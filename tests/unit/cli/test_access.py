@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import socket
 import subprocess
 import sys
@@ -213,4 +214,5 @@ def test_a_server_that_never_answers_is_given_up_after_the_request_timeout(confi
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == "error: GET /apis/resource.k8s.io: no answer within 0.3 s\n"
+    # The API groups are asked side by side: any of them may be the first to be given up.
+    assert re.fullmatch(r"error: GET /apis/[a-z0-9.]+: no answer within 0\.3 s\n", done.stderr)

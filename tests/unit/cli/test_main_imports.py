@@ -59,18 +59,30 @@ async def test_help_and_completion_import_nothing_that_talks_to_a_cluster(line: 
     assert modules & (ONLY_WHERE_USED | OF_CLUSTERS | OF_OTHER_COMMANDS) == set()
 
 
-@pytest.mark.real_time(60)
-async def test_get_imports_what_it_uses(tmp_path: Path) -> None:
+async def imported_by(arguments: str, folder: Path) -> frozenset[str]:
+    """The modules that a command imports which asks a cluster with one claim."""
     made = server()
     made.create(
         "resourceclaims", {"metadata": {"name": "train", "namespace": NAMESPACE}, "spec": {}}
     )
     handle = await serve(made.handler)
     try:
-        write_kubeconfig(tmp_path / "config", Access(handle.url))
-        modules = await imported("get", "-A", "--kubeconfig", str(tmp_path / "config"))
+        write_kubeconfig(folder / "config", Access(handle.url))
+        return await imported(*arguments.split(), "--kubeconfig", str(folder / "config"))
     finally:
         await handle.close()
+
+
+@pytest.mark.real_time(60)
+async def test_get_imports_what_it_uses(tmp_path: Path) -> None:
+    modules = await imported_by("get -A", tmp_path)
     assert modules >= {"aiohttp", "claimctl.commands.claims.get_work"}
     assert modules & (ONLY_WHERE_USED | OF_OTHER_COMMANDS) == set()
     assert len([name for name in modules if name.startswith("claimctl.")]) <= MOST_MODULES
+
+
+@pytest.mark.real_time(60)
+async def test_version_imports_what_it_uses(tmp_path: Path) -> None:
+    modules = await imported_by("version", tmp_path)
+    assert modules >= {"aiohttp", "claimctl.commands.doctor.versions"}
+    assert modules & (ONLY_WHERE_USED | OF_OTHER_COMMANDS) == set()

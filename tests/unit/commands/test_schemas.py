@@ -11,15 +11,16 @@ import pytest
 from claimctl.cli.documents import API_VERSION
 from claimctl.commands.claims import explain_work, get_work
 from claimctl.commands.claims.claim_document import explanation_of
-from claimctl.commands.claims.documents import list_of
+from claimctl.commands.claims.claim_list import list_of
 from claimctl.commands.claims.explanation import explain_with_controller
-from claimctl.commands.claims.pod_document import PodExplanation, pod_of, workload_of
-from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_document import PodExplanation, pod_of
+from claimctl.commands.claims.pod_explanation import explain_pod
 from claimctl.commands.claims.release_request import request_of
-from claimctl.commands.doctor.diagnosis import diagnosis
-from claimctl.commands.doctor.documents import diagnosis_of, version_of
+from claimctl.commands.claims.workload_document import workload_of
+from claimctl.commands.claims.workload_explanation import explain_workload
+from claimctl.commands.doctor.diagnosis import diagnosis, diagnosis_of
 from claimctl.commands.doctor.examination import examine
-from claimctl.commands.doctor.versions import versions
+from claimctl.commands.doctor.versions import read_versions, version_of
 from claimctl.commands.schemas import main
 from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import graph as trees
@@ -94,7 +95,7 @@ async def test_the_diagnosis_and_the_versions() -> None:
     server = furnished()
     seen = await examine(server.client, server.clock)
     assert as_json(diagnosis_of(seen, diagnosis(seen)))["checks"]
-    as_json(version_of(await versions(server.client, server.clock)))
+    as_json(version_of(await read_versions(server.client, server.clock)))
     as_json(version_of(None))
 
 

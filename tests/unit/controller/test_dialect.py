@@ -7,7 +7,7 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.virtual import run
 
-from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown, parse_version
+from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
 from claimctl.kube.errors import KubeError
 from tests.support.counting_server import server
 
@@ -87,16 +87,3 @@ def test_a_server_that_does_not_say_is_not_taken_to_have_no_groups(
 ) -> None:
     with pytest.raises(KubeError):
         ask_about_groups(status, reason)
-
-
-@pytest.mark.parametrize(
-    ("body", "version"),
-    [
-        (b'{"major":"1","minor":"36+"}', (1, 36)),
-        (b'{"major":"1","minor":""}', (0, 0)),
-        (b"{}", (0, 0)),
-        (b"what", (0, 0)),
-    ],
-)
-def test_versions_as_providers_write_them(body: bytes, version: tuple[int, int]) -> None:
-    assert parse_version(body) == version

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from claimctl.downgrade.under_way import describe_plan, frozen_for, is_held_by_pods_alone
+from claimctl.downgrade.under_way import (
+    describe_plan,
+    frozen_for,
+    is_held_by_pods_alone,
+    prepare_command,
+)
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
+    ClaimName,
     DowngradedClaim,
     DowngradePlan,
     DowngradePlanSpec,
@@ -108,3 +114,14 @@ def test_a_claim_without_its_workload_is_held_by_its_pods(
     made: DowngradedClaim, alone: bool
 ) -> None:
     assert is_held_by_pods_alone(made) is alone
+
+
+def test_the_command_of_a_plan_has_its_scope() -> None:
+    spec = DowngradePlanSpec(
+        namespaces=("ml", "web"),
+        claim_selector="team in (a, b)",
+        skip=(ClaimName(namespace="ml", name="slice"),),
+    )
+    assert prepare_command(spec) == (
+        "claimctl downgrade prepare -n ml -n web -l 'team in (a, b)' --skip ml/slice"
+    )

@@ -9,7 +9,7 @@ from kube_in_process.virtual import run
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.discovery import Discovery
+from claimctl.kube.discovery import Discovery, server_version
 from claimctl.kube.errors import BadAnswer, NotFound, NotServed, ServerError
 from claimctl.live_objects import UnknownKind, read_header
 from claimctl.wire.meta import ObjectHeader
@@ -29,6 +29,19 @@ def resources(*found: tuple[str, str, bool]) -> Reply:
 
 def missing(message: str) -> Reply:
     return failure(404, "NotFound", message=message)
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        (b'{"major":"1","minor":"36+"}', (1, 36)),
+        (b'{"major":"1","minor":""}', (0, 0)),
+        (b"{}", (0, 0)),
+        (b"what", (0, 0)),
+    ],
+)
+def test_versions_as_providers_write_them(body: bytes, version: tuple[int, int]) -> None:
+    assert run(server_version(Client(WireServer(Reply(body=[body])), LoopClock()))) == version
 
 
 VMS = ("virtualmachines", "VirtualMachine", True)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.claims.advice import advice, to_stop, workload_advice
+from claimctl.commands.claims.advice import advice, to_stop
 from claimctl.commands.claims.explanation import Explanation, explain
-from claimctl.commands.claims.pod_explanation import explain_workload
+from claimctl.commands.claims.workload_advice import workload_advice
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.kinds.rules import Rule

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from claimctl.commands.claims.claim_list import summary_of
 from claimctl.commands.claims.claim_view import ClaimView, views
-from claimctl.commands.claims.documents import summary_of
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import ResourceClaim

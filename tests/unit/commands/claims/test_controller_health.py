@@ -1,4 +1,4 @@
-"""What can be told of a controller: from its Lease, and from what it should have written."""
+"""What can be told of a controller from what it should have written."""
 
 from __future__ import annotations
 
@@ -11,25 +11,15 @@ from kube_in_process.virtual import run
 from msgspec.structs import replace
 
 from claimctl.commands.claims.claim_document import explanation_of
-from claimctl.commands.claims.controller_health import (
-    Election,
-    Sign,
-    State,
-    Trouble,
-    advice,
-    elected,
-    election,
-    troubles,
-)
+from claimctl.commands.claims.controller_health import Sign, Trouble, advice, troubles
+from claimctl.commands.claims.election import Election, State
 from claimctl.commands.claims.explanation import PAUSES, explain_with_controller
-from claimctl.installation import Address
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
 from tests.support.builders import (
@@ -47,45 +37,6 @@ from tests.support.claim_server import NAMESPACE as ML
 from tests.support.claim_server import Server
 from tests.support.explained import claim_lines
 from tests.support.printed import as_json
-
-
-def lease(holder: str = "one", renewed: float = -3.0, namespace: str = "claimctl-system") -> Lease:
-    spec = LeaseSpec(
-        holder_identity=holder, lease_duration_seconds=15, renew_time=micro_time(after(renewed))
-    )
-    return Lease(metadata=ObjectMeta(name="claimctl-controller", namespace=namespace), spec=spec)
-
-
-WHERE = "Lease claimctl-system/claimctl-controller"
-
-
-@pytest.mark.parametrize(
-    ("lease", "state", "message"),
-    [
-        (lease(), State.ACTING, f"the {WHERE} is held by one"),
-        (lease(renewed=40), State.ACTING, f"the {WHERE} is held by one"),
-        (lease(renewed=-44), State.ACTING, f"the {WHERE} is held by one"),
-        (
-            lease(renewed=-1800),
-            State.NOT_ACTING,
-            f"the {WHERE} is held by one and has not been renewed for 30m",
-        ),
-        (lease(holder=""), State.NOT_ACTING, f"the {WHERE} has no holder"),
-        (
-            None,
-            State.UNKNOWN,
-            "no Lease claimctl-controller: no controller runs, or one without --leader-elect",
-        ),
-        (
-            Lease(spec=LeaseSpec(holder_identity="")),
-            State.NOT_ACTING,
-            "the Lease / has no holder",
-        ),
-    ],
-)
-def test_the_lease_tells_who_is_elected(lease: Lease | None, state: State, message: str) -> None:
-    assert elected(lease, NOW) == Election(state, message)
-
 
 WORKLOAD = deployment_ref()
 ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
@@ -303,12 +254,3 @@ async def test_who_may_not_list_leases_is_told_so_and_everything_else() -> None:
     assert server.clock.now() - NOW == timedelta()
     shown = claim_lines(told)
     assert "Controller: unknown; you may not read Leases" in shown
-
-
-async def test_a_lease_that_cannot_be_read_tells_nothing_of_who_is_elected() -> None:
-    made = Server.with_unreadable("leases", "claimctl")
-    meta = {"name": "claimctl-controller", "namespace": ML}
-    made.admin.create("leases", {"metadata": meta, "spec": {}})
-    found = await election(made.client, made.clock.now(), Address(ML))
-    assert found.state is State.UNKNOWN
-    assert "cannot be read" in found.message

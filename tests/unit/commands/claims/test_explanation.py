@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from claimctl.commands.claims import controller_health
+from claimctl.commands.claims import controller_health, election
 from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
@@ -82,47 +80,6 @@ async def test_an_idle_claim_can_be_released_at_once() -> None:
         "Nothing is wrong.",
         "To free its devices: claimctl release slice -n ml",
     )
-
-
-async def test_a_ghost_stands_against_a_release_for_the_rest_of_its_grace() -> None:
-    server = Server.started()
-    reference = server.deployment(replicas=0)
-    server.claim("slice", reference)
-    since = (NOW - timedelta(seconds=100)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    ghost = {"uid": "g-1", "name": "lost", "nodeName": "n1", "since": since}
-    server.reservation(status=server.held_status(reference) | {"forceDeletedPods": [ghost]})
-    told = await explained(server)
-    (blocker,) = told.obstacles
-    assert (blocker.reason, blocker.after) == ("ForceDeletedPods", 200.0)
-    assert "pod lost vanished while running on n1" in blocker.message
-
-
-async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_the_wait() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    server.pod("late", node="")
-    since = (NOW - timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    release = {"step": "Fenced", "reason": "Withdrawn", "since": since, "claimUID": "any"}
-    server.reservation(status=server.held_status(reference) | {"release": release})
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
-    status = {"status": {"reservedFor": None}}
-    server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
-    told = await explained(server)
-    assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
-    text = "a scheduler that still sees an older version of the claim may bind 1 pod: late"
-    said = (
-        f"  PodsMayBeBound: {text} (until {NOW + timedelta(seconds=40):%Y-%m-%dT%H:%M:%SZ} by the "
-        "controller's clock, 40s left)"
-    )
-    assert (
-        as_json(explanation_of(told, NOW))["release"]["blockers"][0]["until"]
-        == "2026-03-01T12:00:40Z"
-    )
-    assert claim_lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
-    assert advice(told)[0].startswith("Wait: it ends by itself.")
 
 
 async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -> None:
@@ -257,7 +214,7 @@ async def test_the_document_carries_the_verdict() -> None:
     }
 
 
-ACTING = controller_health.Election(controller_health.State.ACTING, "")
+ACTING = election.Election(election.State.ACTING, "")
 
 
 async def test_explain_shows_what_blocks_the_release() -> None:

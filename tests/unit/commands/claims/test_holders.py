@@ -7,11 +7,12 @@ from collections import Counter
 import pytest
 from kube_in_process.storage.requests import FaultPoint
 
-from claimctl.commands.claims.advice import advice, workload_advice
+from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.claim_document import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_advice import WELL
-from claimctl.commands.claims.pod_explanation import explain_workload
+from claimctl.commands.claims.workload_advice import workload_advice
+from claimctl.commands.claims.workload_explanation import explain_workload
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server

@@ -8,7 +8,7 @@ from kube_in_process.storage.requests import Fault
 
 from claimctl.commands.claims.pod_advice import pod_advice
 from claimctl.commands.claims.pod_explanation import explain_pod
-from claimctl.wire.resources import PODGROUPS
+from claimctl.wire.resources import EVENTS, PODGROUPS
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -25,6 +25,34 @@ async def test_a_release_that_is_under_way_takes_a_moment() -> None:
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert found.reasons()[0][0] == "ClaimReleasing"
     assert "Wait a moment" in pod_advice(found)[0]
+
+
+async def test_the_event_about_a_template_says_why_no_claim_is_made() -> None:
+    server = Server.started()
+    entry = {"name": "gpu", "resourceClaimTemplateName": "big"}
+    spec = {"containers": [{"name": "main", "image": "x"}], "resourceClaims": [entry]}
+    meta = {"name": "late", "namespace": NAMESPACE}
+    pod = server.admin.create("pods", {"metadata": meta, "spec": spec})
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    text = "the claim from template big is not made yet"
+    assert found.reasons() == (("ClaimNotMade", text),)
+    assert pod_advice(found) == ("Wait a moment, and look again.",)
+    event = {
+        "metadata": {"name": "late.1", "namespace": NAMESPACE},
+        "regarding": {"kind": "Pod", "uid": pod["metadata"]["uid"], **meta},
+        "reason": "FailedResourceClaimCreation",
+        "note": 'PodResourceClaim gpu: template "big" not found',
+        "type": "Warning",
+        "eventTime": "2026-03-01T12:00:00.000000Z",
+        "action": "Create",
+        "reportingController": "resource_claim",
+        "reportingInstance": "resource_claim",
+    }
+    await server.client.create(EVENTS, event, NAMESPACE)
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert found.reasons() == (("ClaimNotMade", f"{text}: {event['note']}"),)
+    (step,) = pod_advice(found)
+    assert step.endswith("the templates that there are: kubectl -n ml get resourceclaimtemplates")
 
 
 @pytest.mark.parametrize(

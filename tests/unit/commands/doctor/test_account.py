@@ -1,18 +1,12 @@
-"""The controller's Deployment and the rights of its ServiceAccount."""
+"""The controller's Deployment."""
 
 from __future__ import annotations
 
 import pytest
-from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.doctor.account import (
-    ControllerAccount,
-    deployments_of,
-    missing_rights_of,
-)
-from claimctl.commands.doctor.cluster_checks import CheckVerdict
-from claimctl.installation import Address, own_name
-from claimctl.kube.errors import Forbidden
+from claimctl.commands.doctor.account import deployments_of
+from claimctl.commands.doctor.model import CheckVerdict
+from claimctl.installation import Address
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, diagnosed, elected, the
 
@@ -38,27 +32,3 @@ async def test_the_deployment_is_found_by_its_labels() -> None:
     assert found is not None
     assert found.user == "system:serviceaccount:claimctl-system:keeper"
     assert found.images == ("registry.example.com/claimctl:0.1.0",)
-
-
-async def test_the_rights_are_those_of_the_account_and_not_the_users() -> None:
-    made = Server.started()
-    asked = []
-
-    def hook(point: FaultPoint) -> Fault | None:
-        asked.append(point.plural)
-        return None
-
-    made.handler.fault = hook
-    lacking = await missing_rights_of(
-        made.client, ControllerAccount("x"), binding=True, groups=True
-    )
-    assert lacking == ()
-    assert set(asked) == {"subjectaccessreviews"}
-
-
-async def test_who_may_not_ask_is_told_so() -> None:
-    made = Server.started()
-    made.handler.fault = lambda point: Fault(status=403, reason="Forbidden")
-    with pytest.raises(Forbidden):
-        await missing_rights_of(made.client, ControllerAccount("x"), binding=False, groups=False)
-    assert await own_name(made.client) == ""

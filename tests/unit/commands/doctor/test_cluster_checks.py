@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.commands.claims.matters import Matter, MatterKind
-from claimctl.commands.doctor.cluster_checks import (
-    CheckVerdict,
-    ClaimMatter,
-    Finding,
-    ObservedCluster,
-    checks,
-    findings,
-    orphans,
-    uids,
-)
+from claimctl.commands.doctor.cluster_checks import checks, findings
+from claimctl.commands.doctor.dangling import uids
+from claimctl.commands.doctor.model import Finding, ObservedCluster
+from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.reservation.facts.references import POD_GROUP
@@ -71,10 +64,9 @@ def test_doctor_says_nothing_about_entries_of_resources_that_it_did_not_list() -
 def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
     on = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-a", "uid-b"])
     live = LiveList("10", (pending("a"), pending("b")), frozenset({"uid-a", "uid-b"}))
-    found = findings(
-        ObservedCluster("hold", (on,), orphans=orphans((ScannedClaim(on, live, NOW),)))
-    )
-    (one,) = found
+    orphan = judge(ScannedClaim(on, live, NOW))
+    assert orphan is not None
+    (one,) = findings(ObservedCluster("hold", (on,), orphans={on.metadata.uid: orphan}))
     assert (one.check, one.namespace, one.object) == ("listed-ahead", "train", "slice")
     assert one.message == (
         "lists 2 waiting pods for claimctl, which does not hold the claim any more: a, b; their "
@@ -193,47 +185,3 @@ def test_one_cause_of_many_missing_rights_is_one_line() -> None:
         "`claimctl install --component rbac` applies its roles"
     )
     assert len(findings(ObservedCluster("hold", missing_rights=rights[:3]))) == 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "reserved", "check", "verdict"),
-    [
-        (MatterKind.RELEASE_WAITS, True, "releases", CheckVerdict.WAITS),
-        (MatterKind.PODS_WAIT, True, "waiting-pods", CheckVerdict.PROBLEM),
-        (MatterKind.PODS_WAIT, False, "waiting-pods", CheckVerdict.WAITS),
-        (MatterKind.TOO_MANY_DEVICES, False, "waiting-pods", CheckVerdict.PROBLEM),
-        (MatterKind.HOLD_OFF, True, "reservations", CheckVerdict.PROBLEM),
-        (MatterKind.NODE_CORDONED, True, "held-devices", CheckVerdict.PROBLEM),
-        (MatterKind.NODE_CORDONED, False, "held-devices", CheckVerdict.FACT),
-        (MatterKind.NOT_READY, True, "reservations", CheckVerdict.OK),
-    ],
-)
-def test_each_kind_of_matter_has_its_check(
-    kind: MatterKind, reserved: bool, check: str, verdict: CheckVerdict
-) -> None:
-    """What is not ready has a line already, which also names reservations without a claim."""
-    matter = ClaimMatter("ml", "a", Matter(kind, "it", "why"), reserved)
-    shown = checks(ObservedCluster("hold", matters=(matter,)))
-    assert [each.verdict for each in shown if each.check == check] == [verdict]
-
-
-def test_held_devices_are_told_one_by_one_or_counted_with_the_first_claims() -> None:
-    gone = Matter(
-        MatterKind.NODE_GONE,
-        "node n1",
-        "it is gone",
-        ("to do this: claimctl a", "or: kubectl b or claimctl c"),
-    )
-    (only,) = findings(ObservedCluster("hold", matters=(ClaimMatter("ml", "a", gone),)))
-    assert (only.check, only.namespace, only.object) == ("held-devices", "ml", "a")
-    assert only.message == (
-        "node n1: it is gone; to do this: `claimctl a`; or: `kubectl b` or `claimctl c`; "
-        "see `claimctl explain a -n ml`"
-    )
-    many = tuple(ClaimMatter("ml", name, gone) for name in "edcba")
-    (only,) = findings(ObservedCluster("hold", matters=many))
-    assert (only.namespace, only.object) == ("", "")
-    assert only.message == (
-        "its node does not exist any more: 5 claims, ml/a, ml/b, ml/c and 2 more; see "
-        "`claimctl explain a -n ml`"
-    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
 from msgspec.structs import replace
 
 from claimctl.commands.doctor.dangling import Dangling, dangling, still_listed
+from claimctl.commands.doctor.model import ObservedCluster
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.support.builders import claim, deployment_ref, pod_ref, reservation
@@ -18,18 +17,14 @@ LISTED = claim(HOLD, POD)
 RELEASING = replace(status_with(("Released", "False", "Settling")), claim_uid="uid-slice")
 
 
-@dataclass(frozen=True)
-class SmallCluster:
-    """Neither the Deployment nor the pod is there."""
+THERE = {("", "pods"): frozenset({"uid-other"}), ("apps", "deployments"): frozenset[str]()}
+"""Neither the Deployment nor the pod is there."""
 
-    reservations: tuple[ClaimReservation, ...] = ()
-    in_use: frozenset[str] = frozenset()
-    uids: dict[tuple[str, str], frozenset[str]] = field(
-        default_factory=lambda: {
-            ("", "pods"): frozenset({"uid-other"}),
-            ("apps", "deployments"): frozenset(),
-        }
-    )
+
+def seen(
+    reservations: tuple[ClaimReservation, ...] = (), in_use: frozenset[str] = frozenset()
+) -> ObservedCluster:
+    return ObservedCluster("hold", reservations=reservations, in_use=in_use, uids=THERE)
 
 
 def reserved(status: ClaimReservationStatus, **spec: str) -> tuple[ClaimReservation, ...]:
@@ -39,27 +34,27 @@ def reserved(status: ClaimReservationStatus, **spec: str) -> tuple[ClaimReservat
 
 USED = frozenset({LISTED.metadata.uid})
 CASES = {
-    "nobody reserves it": (SmallCluster(), Dangling((), (), (HOLD, POD))),
-    "reserved and unused": (SmallCluster(reserved(held_status())), Dangling((), (), (HOLD, POD))),
+    "nobody reserves it": (seen(), Dangling((), (), (HOLD, POD))),
+    "reserved and unused": (seen(reserved(held_status())), Dangling((), (), (HOLD, POD))),
     "its last pods end": (
-        SmallCluster(reserved(held_status()), USED),
+        seen(reserved(held_status()), USED),
         Dangling((), (HOLD,), (POD,)),
     ),
-    "a hold of nobody beside a pod": (SmallCluster(in_use=USED), Dangling((), (), (HOLD, POD))),
-    "it is released": (SmallCluster(reserved(RELEASING)), Dangling((), (HOLD, POD), ())),
+    "a hold of nobody beside a pod": (seen(in_use=USED), Dangling((), (), (HOLD, POD))),
+    "it is released": (seen(reserved(RELEASING)), Dangling((), (HOLD, POD), ())),
     "a policy keeps it": (
-        SmallCluster(reserved(held_status(), retention_policy="Manual")),
+        seen(reserved(held_status(), retention_policy="Manual")),
         Dangling((HOLD,), (), (POD,)),
     ),
-    "not listed": (SmallCluster(uids={}), Dangling((), (), ())),
+    "not listed": (ObservedCluster("hold"), Dangling((), (), ())),
 }
 
 
-@pytest.mark.parametrize(("seen", "sorted_"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("cluster", "sorted_"), CASES.values(), ids=CASES)
 def test_each_entry_is_in_the_part_of_who_answers_for_it(
-    seen: SmallCluster, sorted_: Dangling
+    cluster: ObservedCluster, sorted_: Dangling
 ) -> None:
-    assert dangling(LISTED, seen) == sorted_
+    assert dangling(LISTED, cluster) == sorted_
 
 
 @pytest.mark.parametrize(

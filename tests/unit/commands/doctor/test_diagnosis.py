@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from claimctl import __version__
-from claimctl.commands.doctor.cluster_checks import CheckVerdict
-from claimctl.commands.doctor.versions import VERSION_LABEL
+from claimctl.commands.doctor.model import CheckVerdict
+from claimctl.installation import VERSION_LABEL
 from tests.support.claim_server import Server
 from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
 

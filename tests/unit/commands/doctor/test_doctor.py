@@ -9,8 +9,8 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.output import print_table
 from claimctl.cli.session import Session
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.doctor_work import place_of, run, summarize, table
+from claimctl.commands.doctor.model import CheckVerdict, Finding
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.terminal import Terminal
 

@@ -11,7 +11,7 @@ import yaml
 from claimctl import __version__
 from claimctl.cli.main import run
 from claimctl.commands.doctor.version_work import lines
-from claimctl.commands.doctor.versions import versions
+from claimctl.commands.doctor.versions import read_versions
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, elected
 
@@ -64,7 +64,7 @@ async def test_people_get_a_line_for_each_part() -> None:
     server = Server.started()
     elected(server)
     deployed(server, ready=2)
-    text = "\n".join(lines("claimctl 1.2.3", await versions(server.client, server.clock)))
+    text = "\n".join(lines("claimctl 1.2.3", await read_versions(server.client, server.clock)))
     assert "Kubernetes: 1.36, resource.k8s.io v1" in text
     assert f"CRDs:       claimctl.io/v1alpha1, of claimctl {__version__}" in text
     assert "Controller: registry.example.com/claimctl:0.1.0 (2 of 2 pods ready)" in text

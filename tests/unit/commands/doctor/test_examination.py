@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.doctor.cluster_checks import CheckVerdict
+from claimctl.commands.doctor.model import CheckVerdict
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server

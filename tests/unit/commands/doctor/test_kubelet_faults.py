@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.doctor.cluster_checks import CheckVerdict, ObservedCluster, checks
+from claimctl.commands.doctor.cluster_checks import checks
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
+from claimctl.commands.doctor.model import CheckVerdict, ObservedCluster
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node, NodeStatus, NodeSystemInfo
 

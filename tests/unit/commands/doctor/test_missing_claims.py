@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.commands.doctor.missing_claims import missing_claims
+from claimctl.commands.doctor.model import Finding
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.wire.reservations import STICKY_CLAIMS_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
@@ -63,3 +63,35 @@ async def test_who_has_to_make_a_sticky_claim_is_claimctl() -> None:
     server.admin.patch("pods", NAMESPACE, "train-0", {"metadata": meta})
     (finding,) = await missed(server)
     assert "; claimctl has to make it: see `claimctl explain pod/train-0 -n ml`" in finding.message
+
+
+def generating(server: Server, name: str, template: str = "big") -> None:
+    """A pod without a node whose claim is to be made from a template."""
+    entry = {"name": "gpu", "resourceClaimTemplateName": template}
+    spec = {"containers": [{"name": "main", "image": "x"}], "resourceClaims": [entry]}
+    meta = {"name": name, "namespace": NAMESPACE}
+    server.admin.create("pods", {"metadata": meta, "spec": spec})
+
+
+def made(server: Server, name: str) -> None:
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "slice"}]}
+    server.admin.patch("pods", NAMESPACE, name, {"status": status}, "status")
+
+
+async def test_pods_that_wait_for_claims_from_a_template_are_a_problem() -> None:
+    server = Server.started()
+    server.claim("slice")
+    for name in ("b", "a", "c"):
+        generating(server, name)
+    made(server, "c")
+    (finding,) = await missed(server)
+    assert (finding.check, finding.object) == ("waiting-pods", "resourceclaimtemplate/big")
+    assert finding.message == (
+        "no claim is made from it; 2 pods wait since 2026-03-01T12:00:00Z (60s): a, b; see "
+        "`claimctl explain pod/a -n ml`"
+    )
+    generating(server, "d", "small")
+    (finding,) = await missed(server)
+    both = "ml/resourceclaimtemplate/big, ml/resourceclaimtemplate/small"
+    assert finding.message.startswith(f"no claim is made from 2: {both}; for the first one, 2 pods")
+    assert await missed(server, 9.0) == ()

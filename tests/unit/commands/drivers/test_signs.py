@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.drivers.signs import PodSign, is_away, sign_of
+from claimctl.commands.drivers.signs import StepOutcome, is_away, sign_of
 from claimctl.commands.drivers.signs import StepResult as Result
 from claimctl.wire.coordination import Event, ObjectReference
 from claimctl.wire.meta import Condition, ObjectMeta
@@ -34,29 +34,29 @@ SECOND = 'Error: failed to create containerd container: claimUID "c" already bou
 @pytest.mark.parametrize(
     ("seen", "events", "sign"),
     [
-        (pod(), [], PodSign(Result.TIMED_OUT)),
-        (pod("Running"), [], PodSign(Result.DONE)),
-        (pod("Running"), [event("Failed", SECOND)], PodSign(Result.DONE)),
-        (pod("Failed"), [], PodSign(Result.ENDED, "the pod has ended by itself (Failed)")),
+        (pod(), [], StepOutcome(Result.TIMED_OUT)),
+        (pod("Running"), [], StepOutcome(Result.DONE)),
+        (pod("Running"), [event("Failed", SECOND)], StepOutcome(Result.DONE)),
+        (pod("Failed"), [], StepOutcome(Result.ENDED, "the pod has ended by itself (Failed)")),
         (
             pod("Succeeded"),
             [],
-            PodSign(Result.ENDED, "the pod has ended by itself (Succeeded)"),
+            StepOutcome(Result.ENDED, "the pod has ended by itself (Succeeded)"),
         ),
         (
             pod(),
             [event("FailedPrepareDynamicResources", REFUSED)],
-            PodSign(Result.PREPARE_REFUSED, "no power"),
+            StepOutcome(Result.PREPARE_REFUSED, "no power"),
         ),
         (
             pod(),
             [event("FailedPrepareDynamicResources", f"{PREPARE}DRA driver d is not registered")],
-            PodSign(Result.PREPARE_REFUSED, "DRA driver d is not registered"),
+            StepOutcome(Result.PREPARE_REFUSED, "DRA driver d is not registered"),
         ),
         (
             pod(),
             [event("FailedPrepareDynamicResources", f"{PREPARE}{NOT_YET}")],
-            PodSign(Result.TIMED_OUT, NOT_YET),
+            StepOutcome(Result.TIMED_OUT, NOT_YET),
         ),
         (
             pod(),
@@ -64,34 +64,34 @@ SECOND = 'Error: failed to create containerd container: claimUID "c" already bou
                 event("FailedPrepareDynamicResources", REFUSED),
                 event("FailedPrepareDynamicResources", f"{PREPARE}{NOT_YET}"),
             ],
-            PodSign(Result.PREPARE_REFUSED, "no power"),
+            StepOutcome(Result.PREPARE_REFUSED, "no power"),
         ),
-        (pod(), [event("Failed", SECOND)], PodSign(Result.CONTAINER_REFUSED, SECOND)),
+        (pod(), [event("Failed", SECOND)], StepOutcome(Result.CONTAINER_REFUSED, SECOND)),
         (
             pod(),
             [event("FailedCreatePodSandBox", "no network")],
-            PodSign(Result.CONTAINER_REFUSED, "no network"),
+            StepOutcome(Result.CONTAINER_REFUSED, "no network"),
         ),
         (
             pod(),
             [event("Failed", 'Failed to pull image "x": not found')],
-            PodSign(Result.NO_IMAGE, 'Failed to pull image "x": not found'),
+            StepOutcome(Result.NO_IMAGE, 'Failed to pull image "x": not found'),
         ),
         (
             pod(),
             [event("Failed", "Error: ErrImagePull")],
-            PodSign(Result.NO_IMAGE, "Error: ErrImagePull"),
+            StepOutcome(Result.NO_IMAGE, "Error: ErrImagePull"),
         ),
         (
             pod(),
             [event("FailedPrepareDynamicResources", REFUSED, "other")],
-            PodSign(Result.TIMED_OUT),
+            StepOutcome(Result.TIMED_OUT),
         ),
-        (pod(), [event("Scheduled", "assigned")], PodSign(Result.TIMED_OUT)),
-        (pod("Pending", "", WAITS), [], PodSign(Result.NOT_SCHEDULED, "no room")),
+        (pod(), [event("Scheduled", "assigned")], StepOutcome(Result.TIMED_OUT)),
+        (pod("Pending", "", WAITS), [], StepOutcome(Result.NOT_SCHEDULED, "no room")),
     ],
 )
-def test_what_a_pod_shows(seen: Pod, events: list[Event], sign: PodSign) -> None:
+def test_what_a_pod_shows(seen: Pod, events: list[Event], sign: StepOutcome) -> None:
     assert sign_of(seen, events) == sign
 
 

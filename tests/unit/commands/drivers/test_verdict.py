@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claimctl.commands.drivers.signs import REFUSALS
+from claimctl.commands.drivers.signs import StepOutcome as Outcome
 from claimctl.commands.drivers.signs import StepResult as Result
 from claimctl.commands.drivers.verdict import (
     CheckStep as Step,
@@ -19,13 +20,10 @@ from claimctl.commands.drivers.verdict import (
     seen_in_words,
     tasks_of,
 )
-from claimctl.commands.drivers.verdict import (
-    StepOutcome as Outcome,
-)
 from claimctl.reservation.kinds.drivers import known_habits
 
-DONE = Outcome(Result.DONE, 0.4)
-LONG = Outcome(Result.DONE, 21.0)
+DONE = Outcome(Result.DONE, seconds=0.4)
+LONG = Outcome(Result.DONE, seconds=21.0)
 REFUSED = Outcome(Result.PREPARE_REFUSED, message="no")
 AWAY = Outcome(Result.PREPARE_REFUSED, message="DRA driver d is not registered")
 NO_CONTAINER = Outcome(Result.CONTAINER_REFUSED, message="bound to another pod")
@@ -122,7 +120,7 @@ def test_a_check_is_complete_if_every_step_says_something() -> None:
 
 def test_the_line_says_what_was_seen() -> None:
     steps = {
-        Step.PREPARE: Outcome(Result.DONE, 61.2, "not yet"),
+        Step.PREPARE: Outcome(Result.DONE, "not yet", 61.2),
         Step.UNPREPARE: DONE,
         Step.AGAIN: REFUSED,
     }

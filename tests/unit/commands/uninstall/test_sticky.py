@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.model import Scan
-from claimctl.commands.uninstall.sticky import claims_by_key, fate, left, rewritten, withdrawable
+from claimctl.commands.uninstall.sticky import fate, left, rewritten, withdrawable
 from claimctl.installation import STICKY_POLICY, PolicyBinding, PolicyBindingSpec
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
@@ -86,9 +86,8 @@ OTHER = Scan(NOW, reservations=(ordinary(),))
 def test_nothing_of_sticky_claims_goes_before_their_policy_and_before_pods_have_them(
     scan: Scan, holds_go: int, notes_go: int
 ) -> None:
-    claims = claims_by_key(scan)
-    assert len(list(withdrawable(scan, claims))) == holds_go
-    assert len(list(rewritten(scan, claims))) == notes_go
+    assert len(list(withdrawable(scan))) == holds_go
+    assert len(list(rewritten(scan))) == notes_go
     in_force = Scan(
         NOW,
         reservations=scan.reservations,
@@ -96,13 +95,13 @@ def test_nothing_of_sticky_claims_goes_before_their_policy_and_before_pods_have_
         noted=scan.noted,
         bindings=(BINDING,),
     )
-    assert len(list(withdrawable(in_force, claims))) == (1 if scan is OTHER else 0)
-    assert list(rewritten(in_force, claims)) == []
+    assert len(list(withdrawable(in_force))) == (1 if scan is OTHER else 0)
+    assert list(rewritten(in_force)) == []
 
 
 def test_a_reservation_that_is_being_deleted_is_not_deleted_again() -> None:
     deleting = replace(STICKY, metadata=replace(STICKY.metadata, deletion_timestamp=NOW))
-    assert list(withdrawable(Scan(NOW, reservations=(deleting,)), {})) == []
+    assert list(withdrawable(Scan(NOW, reservations=(deleting,)))) == []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_reservation_that_is_being_deleted_is_not_deleted_again() -> None:
     ],
 )
 def test_what_becomes_of_the_claim_is_said_before(scan: Scan, words: str) -> None:
-    assert fate(STICKY, claims_by_key(scan)) == words
+    assert fate(STICKY, scan) == words
 
 
 @pytest.mark.parametrize(
@@ -129,6 +128,6 @@ def test_what_becomes_of_the_claim_is_said_before(scan: Scan, words: str) -> Non
     ],
 )
 def test_what_is_left_says_what_to_do(scan: Scan, reason: str, words: str) -> None:
-    [(_, _, why, message)] = left(scan, claims_by_key(scan))
+    [(_, _, why, message)] = left(scan)
     assert why == reason
     assert words in message

@@ -45,7 +45,7 @@ async def test_the_hold_goes_also_where_nobody_can_give_the_claim_to_its_pods() 
     claim = await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
     scanned = ScannedClaim(claim, LiveList("", (pod,), frozenset()), NOW)
     writer = UninstallWriter(made.client, lambda _: None)
-    await writer.withdraw({claim.metadata.key: scanned}, reservation)
+    await writer.withdraw(Scan(NOW, claims=(scanned,)), reservation)
     assert writer.refused == {(NAMESPACE, "slice"): UNCHANGEABLE}
     assert [it.what for it in writer.removed] == [
         "of claim slice; its claim goes with the pods that name it: a"

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.facts.pods import (
     Consumers,
+    awaited_templates,
     claim_names,
     is_done,
     is_finished,
@@ -106,6 +107,17 @@ def test_a_claim_can_be_named_in_three_places() -> None:
         ),
     )
     assert claim_names(seen) == {"by-name", "generated", "extended"}
+
+
+def test_a_template_is_awaited_until_the_status_has_its_entry() -> None:
+    entries = tuple(
+        PodResourceClaim(name=name, resource_claim_template_name=f"of-{name}") for name in "ab"
+    )
+    spec = PodSpec(resource_claims=(PodResourceClaim(name="c", resource_claim_name="c"), *entries))
+    made = (PodResourceClaimStatus(name="a", resource_claim_name="generated"),)
+    assert awaited_templates(Pod(spec=spec)) == ("of-a", "of-b")
+    status = PodStatus(resource_claim_statuses=made)
+    assert awaited_templates(Pod(spec=spec, status=status)) == ("of-b",)
 
 
 def test_pods_are_sorted_by_what_they_mean_for_a_claim() -> None:

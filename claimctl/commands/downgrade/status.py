@@ -10,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from msgspec import field as field_of
+
+from claimctl.cli.documents import Document, Part, says
+from claimctl.commands.downgrade.sightings import Component, Sighting
+from claimctl.commands.downgrade.standing import PUT_BACK, Standing, StandingClaim
 from claimctl.downgrade.crossing import OldObjects
 from claimctl.downgrade.records import RecordState, is_carried_out
-from claimctl.downgrade.sightings import Component, Sighting
-from claimctl.downgrade.standing import (
+from claimctl.downgrade.under_way import (
     PREPARE_COMMAND,
-    PUT_BACK,
-    ClaimStanding,
-    Standing,
+    RESTORE_COMMAND,
+    UPGRADE_RESTORE_COMMAND,
     prepare_command,
 )
 from claimctl.text import listed
 from claimctl.wire.reservations import RESTORE, DowngradePlan
-
-RESTORE_COMMAND = "claimctl downgrade restore"
-UPGRADE_RESTORE_COMMAND = "claimctl upgrade restore"
 
 
 class Switch(StrEnum):
@@ -99,7 +100,7 @@ class Look:
     groups: bool = False
     """Whether the feature is, or was, sharing through PodGroups (KEP-5729)."""
     plan: DowngradePlan | None = None
-    claims: tuple[ClaimStanding, ...] = ()
+    claims: tuple[StandingClaim, ...] = ()
     last: Mapping[Component, Sighting] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
     believed_off: Collection[ComponentName] = ()
@@ -107,58 +108,50 @@ class Look:
     """For an upgrade: the objects that have to be gone; None if their version is not served."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentReport:
-    """One component; ``node`` names the node of a kubelet."""
-
-    part: ComponentName
-    switch: Switch
-    now: str
-    """What happens now, or would happen."""
-    node: str = ""
-    refuses: bool = False
-    """Whether it keeps pods from starting now."""
+class ComponentState(Part, frozen=True):
+    part: ComponentName = field_of(name="component")
+    node: Annotated[str, says("of a kubelet")]
+    switch: Switch = field_of(name="feature")
+    now: Annotated[str, says("what happens now, or would happen")]
+    refuses: Annotated[bool, says("whether it keeps pods from starting now")]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    step: DowngradeStep
-    todo: str
-    """What to do next, for people."""
-    command: str
-    """The command of the step, or '' if the step is not a command of claimctl."""
-    components: tuple[ComponentReport, ...]
-    claims: tuple[ClaimStanding, ...]
-    """The claims that are not ready."""
-    ready: int
-    """How many claims are ready."""
+class DowngradeStatus(Document, frozen=True):
+    """``claimctl downgrade status`` and ``upgrade status``"""
+
+    step: Annotated[str, says("the next one")]
+    todo: Annotated[str, says("what to do next, for people")]
+    command: Annotated[str, says("'' if the step is not a command of claimctl")]
+    clear: Annotated[bool, says("whether nothing is in the way of the step")]
+    ready: int = field_of(name="readyClaims", default=0)
+    components: tuple[ComponentState, ...] = ()
+    claims: Annotated[tuple[StandingClaim, ...], says("those that are not ready")] = ()
 
     @property
-    def blocking(self) -> tuple[ClaimStanding, ...]:
-        return tuple(claim for claim in self.claims if claim.standing is Standing.BLOCKED)
-
-    @property
-    def refusing(self) -> tuple[ComponentReport, ...]:
-        """The kubelets that refuse pods now."""
-        return tuple(component for component in self.components if component.refuses)
-
-    @property
-    def clear(self) -> bool:
-        """Whether nothing is in the way of the next step."""
-        return not self.blocking and not self.refusing
+    def blocked(self) -> int:
+        return sum(claim.standing is Standing.BLOCKED for claim in self.claims)
 
 
-def judge(look: Look) -> Report:
+def judge(look: Look) -> DowngradeStatus:
     """The report about one look at the cluster."""
     waiting = tuple(claim for claim in look.claims if claim.standing is not Standing.LISTED)
     components = tuple(_components(look))
     step = _step(look, waiting, {component.part: component.switch for component in components})
     todo, command = _todo(step, look, waiting)
-    return Report(step, todo, command, components, waiting, len(look.claims) - len(waiting))
+    blocked = any(claim.standing is Standing.BLOCKED for claim in waiting)
+    return DowngradeStatus(
+        step=step,
+        todo=todo,
+        command=command,
+        clear=not blocked and not any(component.refuses for component in components),
+        ready=len(look.claims) - len(waiting),
+        components=components,
+        claims=waiting,
+    )
 
 
 def _step(
-    look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[ComponentName, Switch]
+    look: Look, waiting: tuple[StandingClaim, ...], switches: Mapping[ComponentName, Switch]
 ) -> DowngradeStep:
     plan = look.plan
     if plan is not None and plan.spec.action == RESTORE:
@@ -188,7 +181,7 @@ def _step(
 
 
 def _step_of_upgrade(
-    look: Look, plan: DowngradePlan, waiting: Collection[ClaimStanding]
+    look: Look, plan: DowngradePlan, waiting: Collection[StandingClaim]
 ) -> DowngradeStep:
     if look.old is None:
         return DowngradeStep.RESTORE
@@ -203,7 +196,7 @@ _LAST_PARTS = {
 }
 
 
-def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
+def _todo(step: DowngradeStep, look: Look, waiting: Collection[StandingClaim]) -> tuple[str, str]:
     upgrade_to = look.plan.spec.upgrade_to if look.plan is not None else ""
     command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
     blocked = sum(standing.standing is Standing.BLOCKED for standing in waiting)
@@ -234,7 +227,7 @@ def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -
 # -- components
 
 
-def _components(look: Look) -> Iterable[ComponentReport]:
+def _components(look: Look) -> Iterable[ComponentState]:
     yield _api_server(look)
     yield _seen_component(look, ComponentName.SCHEDULER, Component.SCHEDULER)
     if look.groups or Component.CONTROLLER_MANAGER in look.last:
@@ -242,25 +235,31 @@ def _components(look: Look) -> Iterable[ComponentReport]:
         yield _seen_component(look, ComponentName.CONTROLLER_MANAGER, manager)
     else:
         now = "does the same with and without this feature"
-        yield ComponentReport(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
+        yield _state(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
     if not look.kubelets:
         now = "no bound pod uses a claim of this feature"
-        yield ComponentReport(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now)
+        yield _state(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now)
     for node in sorted(look.kubelets):
         yield _kubelet(node, look)
+
+
+def _state(
+    part: ComponentName, switch: Switch, now: str, node: str = "", *, refuses: bool = False
+) -> ComponentState:
+    return ComponentState(part=part, node=node, switch=switch, now=now, refuses=refuses)
 
 
 def _belief(look: Look, part: ComponentName) -> Switch:
     return Switch.OFF if part in look.believed_off else Switch.UNKNOWN
 
 
-def _api_server(look: Look) -> ComponentReport:
+def _api_server(look: Look) -> ComponentState:
     part = ComponentName.API_SERVER
     if look.served is None:
-        return ComponentReport(part, _belief(look, part), look.why)
+        return _state(part, _belief(look, part), look.why)
     if look.served:
-        return ComponentReport(part, Switch.ON, f"keeps the feature's fields: {look.why}")
-    return ComponentReport(part, Switch.OFF, f"drops the feature's fields: {look.why}")
+        return _state(part, Switch.ON, f"keeps the feature's fields: {look.why}")
+    return _state(part, Switch.OFF, f"drops the feature's fields: {look.why}")
 
 
 _ACTS = {
@@ -276,34 +275,34 @@ _ACTS = {
 """What a component does without the feature, and with it."""
 
 
-def _seen_component(look: Look, part: ComponentName, component: Component) -> ComponentReport:
+def _seen_component(look: Look, part: ComponentName, component: Component) -> ComponentState:
     """What a component did last. A sighting with the feature on outweighs the administrator's word
     only if it is a PodGroup that is listed now."""
     last = look.last.get(component)
     if last is None:
         believed = part in look.believed_off
         now = "switched off, as you say" if believed else "no claim shows what it does"
-        return ComponentReport(part, _belief(look, part), now)
+        return _state(part, _belief(look, part), now)
     # it put a PodGroup back after the plan had prepared the claim
     put_back = (f"{it.namespace}/{it.name}" for it in look.claims if it.reason == PUT_BACK)
     if last.on and part in look.believed_off and last.claim not in put_back:
         now = f"switched off, as you say; before, it {last.what}"
-        return ComponentReport(part, Switch.OFF, now)
+        return _state(part, Switch.OFF, now)
     seen = f"it {last.what} ({last.claim}, {last.when:%Y-%m-%dT%H:%M:%SZ})"
     now = f"{_ACTS[component][last.on]}: {seen}"
-    return ComponentReport(part, Switch.ON if last.on else Switch.OFF, now)
+    return _state(part, Switch.ON if last.on else Switch.OFF, now)
 
 
-def _kubelet(node: str, look: Look) -> ComponentReport:
+def _kubelet(node: str, look: Look) -> ComponentState:
     kubelet, part = look.kubelets[node], ComponentName.KUBELETS
     if kubelet.refused:
         now = f"refuses pods that are not listed: {kubelet.refused}; see its events"
-        return ComponentReport(part, Switch.OFF, now, node, refuses=True)
+        return _state(part, Switch.OFF, now, node, refuses=True)
     if not kubelet.unlisted:
         now = f"starts each of its {kubelet.pods} pods with and without the feature: all are listed"
-        return ComponentReport(part, _belief(look, part), now, node)
+        return _state(part, _belief(look, part), now, node)
     now = (
         f"without the feature it would refuse {kubelet.unlisted} of its {kubelet.pods} pods when "
         f"their sandboxes are made anew, first {listed([kubelet.first])}"
     )
-    return ComponentReport(part, Switch.ON if kubelet.running else _belief(look, part), now, node)
+    return _state(part, Switch.ON if kubelet.running else _belief(look, part), now, node)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.downgrade.pods import PodsOfClaims
-from claimctl.downgrade.standing import (
-    ClaimStanding,
+from claimctl.commands.downgrade.standing import (
     Standing,
+    StandingClaim,
     concerns,
-    prepare_command,
     stand,
 )
+from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -56,7 +55,7 @@ def judged(
     pods: tuple[Pod, ...] = (),
     plan: DowngradePlan | None = None,
     record: DowngradedClaim | None = None,
-) -> ClaimStanding:
+) -> StandingClaim:
     return stand(made, PodsOfClaims({CLAIM: list(pods)}, ()), plan, record, {HOLD.uid})
 
 
@@ -207,14 +206,3 @@ def test_which_claims_matter(
     made: ResourceClaim, recorded: tuple[str, ...], expected: bool
 ) -> None:
     assert concerns(made, recorded) is expected
-
-
-def test_the_command_of_a_plan_has_its_scope() -> None:
-    spec = DowngradePlanSpec(
-        namespaces=("ml", "web"),
-        claim_selector="team in (a, b)",
-        skip=(ClaimName(namespace="ml", name="slice"),),
-    )
-    assert prepare_command(spec) == (
-        "claimctl downgrade prepare -n ml -n web -l 'team in (a, b)' --skip ml/slice"
-    )

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from claimctl.downgrade.sightings import Component, Sighting, newest, sightings
+from claimctl.commands.downgrade.sightings import Component, Sighting, newest, sightings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from tests.support.builders import (

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
-from claimctl.downgrade.sightings import Component, Sighting
-from claimctl.downgrade.standing import ClaimStanding, Standing
-from claimctl.downgrade.status import (
+from claimctl.commands.downgrade.sightings import Component, Sighting
+from claimctl.commands.downgrade.standing import Standing, StandingClaim
+from claimctl.commands.downgrade.status import (
     ComponentName,
+    DowngradeStatus,
     DowngradeStep,
     Kubelet,
     Look,
-    Report,
     Switch,
     judge,
 )
@@ -26,11 +27,11 @@ from claimctl.wire.reservations import (
 )
 from tests.support.builders import NOW
 
-LISTED = ClaimStanding("ml", "slice", "c-1", Standing.LISTED)
-TO_PREPARE = replace(LISTED, standing=Standing.TO_PREPARE, reason="NotPrepared")
-PUT_BACK = replace(TO_PREPARE, reason="PutBack")
-BLOCKED = replace(LISTED, standing=Standing.BLOCKED, reason="NoConsumer")
-SKIPPED = replace(LISTED, standing=Standing.SKIPPED)
+LISTED = StandingClaim("ml", "slice", "c-1", Standing.LISTED, "", "", "", 0, 0)
+TO_PREPARE = structs.replace(LISTED, standing=Standing.TO_PREPARE, reason="NotPrepared")
+PUT_BACK = structs.replace(TO_PREPARE, reason="PutBack")
+BLOCKED = structs.replace(LISTED, standing=Standing.BLOCKED, reason="NoConsumer")
+SKIPPED = structs.replace(LISTED, standing=Standing.SKIPPED)
 RECORD = DowngradedClaim(namespace="ml", name="slice", uid="c-1", state="Expanded")
 SCHEDULER_ON = Sighting(Component.SCHEDULER, True, NOW, "ml/slice", "listed PodGroup train")
 SCHEDULER_OFF = Sighting(Component.SCHEDULER, False, NOW, "ml/slice", "listed pod a")
@@ -42,7 +43,7 @@ def plan(phase: str = "Prepared", action: str = "") -> DowngradePlan:
     return DowngradePlan(spec=spec, status=DowngradePlanStatus(phase=phase, claims=(RECORD,)))
 
 
-def look(*claims: ClaimStanding, **parts: object) -> Look:
+def look(*claims: StandingClaim, **parts: object) -> Look:
     """A cluster with PodGroups, where nothing is switched off."""
     base = Look(served=True, why="a probe", used=True, groups=True, claims=claims)
     return replace(base, **parts)  # type: ignore[arg-type]  # the fields vary
@@ -114,7 +115,7 @@ KUBELETS = {"believed_off": (ComponentName.KUBELETS,)}
             id="the API server was first",
         ),
         pytest.param(
-            look(replace(TO_PREPARE, uid="c-2"), plan=plan(), **OFF),
+            look(structs.replace(TO_PREPARE, uid="c-2"), plan=plan(), **OFF),
             DowngradeStep.PREPARE,
             id="a new claim",
         ),
@@ -143,7 +144,7 @@ def test_the_next_step(seen: Look, step: DowngradeStep) -> None:
     assert judge(seen).step is step
 
 
-def switch(report: Report, part: ComponentName) -> Switch:
+def switch(report: DowngradeStatus, part: ComponentName) -> Switch:
     (found,) = {each.switch for each in report.components if each.part is part}
     return found
 
@@ -196,7 +197,7 @@ def test_blocked_claims_and_refused_pods_are_in_the_way() -> None:
 
 def test_claims_that_are_ready_are_counted_and_not_listed() -> None:
     report = judge(look(LISTED, BLOCKED, SKIPPED))
-    assert (report.ready, report.claims, report.blocking) == (1, (BLOCKED, SKIPPED), (BLOCKED,))
+    assert (report.ready, report.claims, report.blocked) == (1, (BLOCKED, SKIPPED), 1)
 
 
 def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
@@ -210,7 +211,7 @@ def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
 
 
 @pytest.mark.parametrize("held", [TO_PREPARE, BLOCKED], ids=["with pods", "idle"])
-def test_without_the_feature_nothing_has_to_be_prepared(held: ClaimStanding) -> None:
+def test_without_the_feature_nothing_has_to_be_prepared(held: StandingClaim) -> None:
     report = judge(look(held, **HOLD))
     assert report.todo.startswith("nothing: no claim depends on the feature, and it is off")
     assert report.command == ""

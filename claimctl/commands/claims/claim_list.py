@@ -1,4 +1,4 @@
-"""The documents of ``claimctl get`` and of ``explain reason/NAME``.
+"""The document of ``claimctl get``, whose items other documents have, too.
 
 ``get`` is asked often, so this module imports nothing that explains.
 """
@@ -129,12 +129,3 @@ class ClaimList(Document, frozen=True):
 
 def list_of(shown: Iterable[ClaimView], now: datetime) -> ClaimList:
     return ClaimList(items=tuple(summary_of(view, now) for view in shown))
-
-
-class ReasonExplanation(Document, frozen=True, kw_only=False):
-    """``claimctl explain reason/NAME``"""
-
-    reason: str
-    topic: str
-    meaning: str
-    remedy: str

@@ -10,32 +10,29 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from claimctl.downgrade.crossing import OLD, read_old_objects
-from claimctl.downgrade.expansion import claims_under, uids_on_record, workload_references
-from claimctl.downgrade.plans import PlanRefused, find
-from claimctl.downgrade.pods import PodsOfClaims, with_pods
-from claimctl.downgrade.sightings import Component, Sighting, newest, sightings
-from claimctl.downgrade.standing import (
-    ClaimStanding,
+from claimctl.commands.downgrade.sightings import Component, Sighting, newest, sightings
+from claimctl.commands.downgrade.standing import (
     Standing,
+    StandingClaim,
     bound_pods,
     concerns,
     stand,
     unlisted_pods,
 )
-from claimctl.downgrade.status import ComponentName, Kubelet, Look
+from claimctl.commands.downgrade.status import ComponentName, Kubelet, Look
+from claimctl.downgrade.crossing import OLD, read_old_objects
+from claimctl.downgrade.expansion import claims_under, uids_on_record, workload_references
+from claimctl.downgrade.plans import PlanRefused, find
+from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.kube.client import Client
 from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import PREPARE_FAILED, Event
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
 from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
-
-PREPARE_FAILED = "FailedPrepareDynamicResources"
-"""The reason of a kubelet's Event about a pod whose devices it does not prepare."""
 
 
 async def look(
@@ -82,7 +79,7 @@ class _Facts:
 
     plan: DowngradePlan | None
     records: dict[str, DowngradedClaim]
-    claims: list[ClaimStanding] = field(default_factory=list)
+    claims: list[StandingClaim] = field(default_factory=list)
     last: dict[Component, Sighting] = field(default_factory=dict)
     kubelets: dict[str, Kubelet] = field(default_factory=dict)
     waiting: dict[str, Pod] = field(default_factory=dict)
@@ -127,7 +124,7 @@ class _Facts:
             namespace, name, problem = unread.namespace, unread.name, unread.describe()
             judged = (Standing.BLOCKED, "Unreadable", problem)
             command = f"kubectl get -n {namespace} resourceclaim {name} -o yaml"
-            self.claims.append(ClaimStanding(namespace, name, unread.uid, *judged, command))
+            self.claims.append(StandingClaim(namespace, name, unread.uid, *judged, command, 0, 0))
 
     def add_refused(self, events: Iterable[Event]) -> None:
         for event in events:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kube_in_process.options import Preset
 
-from claimctl.downgrade.look import PREPARE_FAILED, look
-from claimctl.downgrade.standing import Standing
-from claimctl.downgrade.status import Kubelet
+from claimctl.commands.downgrade.look import look
+from claimctl.commands.downgrade.standing import Standing
+from claimctl.commands.downgrade.status import Kubelet
+from claimctl.wire.coordination import PREPARE_FAILED
 from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 

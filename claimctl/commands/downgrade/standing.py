@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
+from msgspec import field
+
+from claimctl.cli.documents import Part, says
 from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
@@ -21,13 +23,13 @@ from claimctl.downgrade.expansion import (
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import RecordState, is_carried_out
 from claimctl.downgrade.scope import is_skipped, selects
+from claimctl.downgrade.under_way import PREPARE_COMMAND, prepare_command
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.references import is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
 
-PREPARE_COMMAND = "claimctl downgrade prepare"
 NO_PLAN = DowngradePlan()
 
 
@@ -48,25 +50,16 @@ PUT_BACK = "PutBack"
 OUTSIDE_PLAN = "OutsidePlan"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStanding:
-    """One claim.
-
-    Attributes:
-        command: the command that helps, or ''.
-        pods: how many bound pods use the claim.
-        unlisted: how many of them the list does not name.
-    """
-
+class StandingClaim(Part, frozen=True, kw_only=False):
     namespace: str
     name: str
     uid: str
-    standing: Standing
-    reason: str = ""
-    message: str = ""
-    command: str = ""
-    pods: int = 0
-    unlisted: int = 0
+    standing: Standing = field(name="state")
+    reason: str
+    message: str
+    command: Annotated[str, says("the command that helps, or ''")]
+    pods: Annotated[int, says("how many bound pods use the claim")]
+    unlisted: Annotated[int, says("how many of them its list does not name")]
 
 
 def concerns(claim: ResourceClaim, recorded: Collection[str]) -> bool:
@@ -94,7 +87,7 @@ def stand(
     plan: DowngradePlan | None,
     record: DowngradedClaim | None,
     on_record: Collection[str] = (),
-) -> ClaimStanding:
+) -> StandingClaim:
     """Judge one claim by a live LIST of pods that began after the claim was read, and by the plan's
     record of it. ``on_record``: UIDs of references in the statuses of reservations."""
     expansion = expand_recorded(claim, pods, record, on_record=on_record)
@@ -105,7 +98,7 @@ def stand(
     if plan and is_new and not selects(plan.spec, meta.namespace, meta.labels or {}):
         judged = _OUT_OF_SCOPE
     unlisted = len(unlisted_pods(claim, bound)) if claim.status.allocation is not None else 0
-    return ClaimStanding(meta.namespace, meta.name, meta.uid, *judged, len(bound), unlisted)
+    return StandingClaim(meta.namespace, meta.name, meta.uid, *judged, len(bound), unlisted)
 
 
 _Judged = tuple[Standing, str, str, str]
@@ -158,17 +151,3 @@ def _help(claim: ResourceClaim, obstacle: ExpansionObstacle, unknown: tuple[Refe
             return f"kubectl get -n {namespace} pods"
         case ExpansionObstacle.GENERATED_FOR_POD_GROUP:
             return f"{PREPARE_COMMAND} --skip {namespace}/{name}"
-
-
-def prepare_command(spec: DowngradePlanSpec) -> str:
-    """The command that runs a plan of this scope again."""
-    if spec.upgrade_to:
-        return f"claimctl upgrade prepare --to {spec.upgrade_to}"
-    words = [PREPARE_COMMAND]
-    for namespace in spec.namespaces:
-        words += ["-n", namespace]
-    if spec.claim_selector:
-        words += ["-l", shlex.quote(spec.claim_selector)]
-    for name in spec.skip:
-        words += ["--skip", f"{name.namespace}/{name.name}"]
-    return " ".join(words)
