@@ -156,9 +156,9 @@ async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock
     async with side_by_side() as group:
         elected = group.create_task(election(client, clock.now()))
         explanation = await explain(client, namespace, name, clock.now(), elected=elected)
-    found = elected.result()
-    signs = troubles(found, explanation.assessment)
-    return replace(explanation, election=found, troubles=signs)
+    shown = elected.result()
+    signs = troubles(shown, explanation.assessment)
+    return replace(explanation, election=shown, troubles=signs)
 
 
 async def explain(
