@@ -13,7 +13,7 @@ from kube_in_process.virtual import run
 from labs.agreement.answers import Answers, Gauges, ask
 from labs.agreement.states import in_order, tortured, with_a_good_controller
 from labs.agreement.verdict import of_metrics, verdict
-from labs.torture.findings import RunFindings
+from labs.findings import RunFindings
 from labs.torture.reference import LIMIT
 from labs.torture.testbed import Testbed
 

@@ -10,17 +10,16 @@ With --bugs, bugs are planted one at a time, and the schedules must find each of
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kube_in_process.real.flags import Parser, number
 
 from labs import frame
+from labs.findings import RunFindings, counts
+from labs.hunting import ended, first_finding, hunt_all, in_process, named
 from labs.kinds.bugs import BUGS
-from labs.torture.findings import RunFindings, counts
-from labs.torture.planting import plant
+from labs.planting import plant
 
 BATCH = 20
 
@@ -32,10 +31,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
     parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
     parser.add_switch("--bugs", "1 to plant each bug, and find it")
-    parser.add_argument("--bug", choices=[bug.name for bug in BUGS], help="plant this bug")
+    names = [bug.name for bug in BUGS]
+    parser.add_argument("--bug", choices=names, help="plant this bug")
     wanted = parser.parse_args(arguments)
     if wanted.bugs:
-        return _hunt_all(wanted.schedules)
+        return hunt_all(names, in_process("kinds", f"--schedules={wanted.schedules}", "--bug"))
     seeds = range(wanted.seed, wanted.seed + wanted.schedules)
     if wanted.bug is not None:
         return _hunt(wanted.bug, seeds)
@@ -62,25 +62,8 @@ def _play(seeds: range, workers: int) -> Iterator[RunFindings]:
 
 def _hunt(name: str, seeds: range) -> int:
     """Plant a bug in this process; 0 if a schedule finds it."""
-    plant(next(bug for bug in BUGS if bug.name == name))
+    plant(named(BUGS, name))
     from labs.kinds.playing import play
 
     frame.quiet()
-    for number_, played in enumerate(map(play, seeds), 1):
-        if not played.good:
-            print(f"{number_} schedules: {played.texts()[0][:160]}")
-            return 0
-    print("-")
-    return 1
-
-
-def _hunt_all(schedules: int) -> int:
-    missed = 0
-    for bug in BUGS:
-        flags = ("--schedules", str(schedules), "--bug", bug.name)
-        command = (sys.executable, "-m", "labs", "kinds", *flags)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        missed += done.returncode != 0
-        last = (done.stdout or done.stderr).strip().splitlines()[-1:]
-        print("caught" if not done.returncode else "MISSED", bug.name, *last, flush=True)
-    return 1 if missed else 0
+    return ended(first_finding(map(play, seeds)))

@@ -7,10 +7,10 @@ from random import Random
 
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
 
+from labs.findings import RunFindings
 from labs.kinds.judge import findings
 from labs.kinds.schedule import KindsSchedule
 from labs.kinds.site import KindsSite
-from labs.torture.findings import RunFindings
 from labs.torture.testbed import line_of
 
 LIMIT = 100_000.0

@@ -14,9 +14,9 @@ from functools import partial
 from random import Random
 
 from labs import frame
+from labs.findings import counts
 from labs.torture.batches import Tally, perturbations, prepare, schedules, spread
 from labs.torture.budget import Budget, Timer
-from labs.torture.findings import counts
 from labs.torture.perturbations import KINDS, Point, points
 
 MODEL = (sys.executable, "-m", "labs", "model")

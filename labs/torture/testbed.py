@@ -25,9 +25,9 @@ from claimctl.kube.clock import LoopClock
 from claimctl.telemetry.face import Telemetry
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl_witness.world import World
+from labs.findings import RunFindings
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.findings import RunFindings
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions

@@ -13,7 +13,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.base import Object
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_witness.world import World
-from labs.torture.findings import RunFindings
+from labs.findings import RunFindings
 from labs.torture_real.controllers import USER
 
 Line = tuple[float, str]

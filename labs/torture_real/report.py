@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from labs import frame
-from labs.torture.findings import counts
+from labs.findings import counts
 from labs.torture_real.judge import RealVerdict
 from labs.torture_real.schedule import RealSchedule
 
