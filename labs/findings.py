@@ -1,8 +1,9 @@
-"""What a run has found, on kube-in-process and on real servers alike."""
+"""What runs have found, on kube-in-process and on real servers alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 KINDS = ("violations", "leaks", "stuck")
@@ -18,6 +19,8 @@ class RunFindings:
     stuck: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     """The history for a person."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What happened in it, and how often."""
 
     @property
     def good(self) -> bool:
@@ -32,7 +35,28 @@ class RunFindings:
         return "\n".join(["", self.name, *self.texts(), *self.log])
 
 
-def counts(runs: Iterable[RunFindings]) -> Iterator[tuple[str, int]]:
-    """The number of findings of each kind."""
-    bad = list(runs)
-    return ((kind, sum(len(getattr(run, kind)) for run in bad)) for kind in KINDS)
+@dataclass
+class Tally:
+    """The results of several runs."""
+
+    runs: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    """What happened in all of them, and how often."""
+    bad: list[RunFindings] = field(default_factory=list)
+    """The runs with a finding."""
+
+    def note(self, run: RunFindings) -> None:
+        self.runs += 1
+        self.counts += run.counts
+        if not run.good:
+            self.bad.append(run)
+
+    def add(self, other: Tally) -> None:
+        self.runs += other.runs
+        self.counts += other.counts
+        self.bad += other.bad
+
+    def figures(self) -> Iterator[tuple[str, object]]:
+        """The lines of a report: what was counted, then the number of findings of each kind."""
+        yield from ((f"  {number:6}", what) for what, number in sorted(self.counts.items()))
+        yield from ((kind, sum(len(getattr(run, kind)) for run in self.bad)) for kind in KINDS)

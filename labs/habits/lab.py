@@ -17,24 +17,24 @@ With --bugs, rules of claimctl are taken out one at a time, and a cell of each m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 from kube_in_process.habits.registry import HABITS
-from kube_in_process.real.flags import Parser, number
+from kube_in_process.real.flags import Parser
 
 from labs import frame
 from labs.habits.drivers import BadDescription, DescribedDriver, drivers_of_the_matrix, read
 from labs.habits.planted import TAKEN_OUT, TakenOut
 from labs.hunting import ended, hunt_all, in_process
 from labs.planting import plant
+from labs.runs import add_workers
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs habits", __doc__)
     parser.add_argument("--habit", choices=list(HABITS), help="play drivers with this habit alone")
     parser.add_argument("--driver", metavar="FILE", help="play the driver that this file describes")
-    parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
+    add_workers(parser)
     parser.add_switch("--bugs", "1 to take each rule out, and find it")
     rules = {rule.name: rule for rule in TAKEN_OUT}
     parser.add_argument("--bug", choices=rules, help="take this rule out")
@@ -65,7 +65,7 @@ def _play(drivers: Sequence[DescribedDriver], workers: int, *, whole: bool) -> i
     from labs.habits.exceptions import failures, not_needed
     from labs.habits.playing import cells, play
     from labs.habits.table import shown, summary
-    from labs.torture.batches import prepare
+    from labs.runs import prepare
 
     with frame.processes(workers, prepare) as pool:
         played = list(pool.map(play, cells(drivers)))

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.requests import DeleteOptions
-from kube_in_process.virtual import run
 
 from claimctl.controller.settings import Settings
+from labs.runs import to_its_end
 from labs.torture import moments
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
@@ -354,7 +354,7 @@ def play(
         keep: keep a fingerprint of every revision.
     """
     verdict = RunVerdict(reference.name, keeps=keep)
-    run(_play(reference, plan, restart, verdict), limit=LIMIT)
+    to_its_end(_play(reference, plan, restart, verdict), verdict, LIMIT)
     return verdict
 
 

@@ -236,16 +236,19 @@ async def closed(testbed: Testbed) -> None:
     await testbed.cluster.stop()
 
 
+KNOWN_WINDOW = "starts in the known window"
+"""They are on a deallocated claim: the scheduler was slower than the settle time or the binding
+time."""
+
+
 @dataclass
 class RunVerdict(RunFindings):
-    """The result of one run. ``windows`` are starts on a deallocated claim in the documented
-    window: the scheduler was slower than the settle time or the binding time."""
+    """The result of one run."""
 
     keeps: bool = False
     """Whether to keep ``fingerprints``."""
     digest: str = ""
     fingerprints: list[str] = field(default_factory=list)
-    windows: int = 0
     requests: int = 0
     writes: int = 0
     events: int = 0
@@ -283,7 +286,7 @@ def _weigh(violation: Violation, witness: Witness, verdict: RunVerdict, *, slow:
         if witness.deallocations.get(claim) not in witness.users:
             return
     if slow and violation.rule in (STARTED_WITHOUT_ALLOCATION, STRANDED):
-        verdict.windows += 1
+        verdict.counts[KNOWN_WINDOW] += 1
     else:
         verdict.violations.append(f"{violation.rule}: {violation.message}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,12 +30,6 @@ class RealVerdict(RunFindings):
     accused: asyncio.Event = field(default_factory=asyncio.Event)
     others: list[str] = field(default_factory=list)
     """Pods on claims that another writer than claimctl deallocated."""
-    revisions: int = 0
-    writes: int = 0
-    """The number of claimctl's writes."""
-    holds: int = 0
-    releases: int = 0
-    """The number of holds that claimctl added, and of its deallocations."""
 
     def say(self, kind: str, texts: Iterable[str]) -> None:
         """Record findings and print them at once: a run may be interrupted.
@@ -69,9 +64,14 @@ def judge(
     world.listen(lambda revision, _: takers.extend(_taker(revision)))
     world.read(history)
     ours = [revision for revision in history if revision.actor == USER]
-    verdict.revisions, verdict.writes = len(history), len(ours)
-    verdict.holds = sum(_listed(our) > _listed(our, before=True) for our in ours)
-    verdict.releases = sum(user == USER for _, _, user in takers)
+    verdict.counts |= Counter(
+        {
+            "versions judged": len(history),
+            "writes of claimctl": len(ours),
+            "holds of claimctl": sum(_listed(our) > _listed(our, before=True) for our in ours),
+            "releases of claimctl": sum(user == USER for _, _, user in takers),
+        }
+    )
     for violation in witness.violations:
         before = [user for at, claim, user in takers if _is(violation, at, claim)][-1:]
         theirs = violation.rule == STARTED_WITHOUT_ALLOCATION
