@@ -25,10 +25,10 @@ from labs.torture.final_checks import (
     PATIENCE,
     clear_away,
     come_true,
-    missing_pods,
     remove_reservations,
 )
 from labs.torture.reference import dialects
+from labs.torture.stored import missing_pods
 from labs.torture.testbed import RunVerdict, Testbed, judge
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
@@ -105,8 +105,8 @@ async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
             testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     await testbed.sleep(NOTICED)
     testbed.cluster.resume(STATEFULSETS)
-    if not await testbed.until(lambda: not missing_pods(testbed), PATIENCE, step=2.0):
-        verdict.stuck += missing_pods(testbed)
+    if not await testbed.until(lambda: not missing_pods(testbed.objects), PATIENCE, step=2.0):
+        verdict.stuck += missing_pods(testbed.objects)
 
 
 def _give_back(testbed: Testbed) -> None:

@@ -14,6 +14,7 @@ from labs.runs import to_its_end
 from labs.torture import moments
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import (
     BINDING,
     GRACE,
@@ -25,7 +26,7 @@ from labs.torture.testbed import (
     opened,
     views,
 )
-from labs.torture.train import PLURALS, running, want
+from labs.torture.train import running, want
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 

@@ -28,6 +28,7 @@ from claimctl_witness.world import World
 from labs.findings import RunFindings
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
+from labs.torture.stored import summary
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -350,27 +351,5 @@ def history(cluster: Cluster, since: int) -> Iterator[str]:
 def line_of(revision: Revision) -> str:
     """One revision for people."""
     actor = revision.actor.rpartition(":")[2]
-    summary = _summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {summary}"
-
-
-def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:
-    status = obj.get("status") or {}
-    text = f"{plural}/{name}"
-    if plural == "resourceclaims":
-        listed = [
-            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
-        ]
-        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
-    elif plural == "pods":
-        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
-    elif plural == "claimreservations":
-        reasons = {
-            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
-        }
-        text += f" {reasons} release={(status.get('release') or {}).get('step')}"
-    elif plural in ("deployments", "statefulsets"):
-        text += f" replicas={obj['spec'].get('replicas')}"
-    if obj["metadata"].get("deletionTimestamp"):
-        text += " deleting"
-    return text
+    what = summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {what}"

@@ -15,6 +15,7 @@ from claimctl.wire.base import Object
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_witness.world import World
 from labs.findings import RunFindings
+from labs.torture.stored import summary
 from labs.torture_real.controllers import USER
 
 Line = tuple[float, str]
@@ -141,33 +142,5 @@ def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
 def _line(revision: Revision) -> str:
     actor = revision.actor.rpartition(":")[2]
     what = f"{revision.verb}{'/' + revision.subresource if revision.subresource else ''}"
-    summary = _summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {summary}"
-
-
-def _summary(plural: str, name: str, obj: Object) -> str:
-    status = obj.get("status") or {}
-    text = f"{plural}/{name}"
-    if obj["metadata"].get("deletionTimestamp"):
-        text += " DELETING"
-    if plural == "resourceclaims":
-        listed = [
-            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
-        ]
-        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
-        text += f" finalizers={obj['metadata'].get('finalizers') or []}"
-    elif plural == "pods":
-        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
-        conditions = status.get("conditions") or ()
-        text += "".join(f" [{c['reason']}]" for c in conditions if c.get("reason"))
-    elif plural == "claimreservations":
-        reasons = {
-            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
-        }
-        text += f" {reasons} release={status.get('release')} ghosts="
-        text += f"{[ghost.get('name') for ghost in status.get('forceDeletedPods') or ()]}"
-    elif plural in ("deployments", "statefulsets", "replicasets"):
-        text += f" replicas={obj['spec'].get('replicas')}"
-    elif plural == "jobs":
-        text += f" suspend={obj['spec'].get('suspend')} active={status.get('active', 0)}"
-    return text
+    told = summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {told}"
