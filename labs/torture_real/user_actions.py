@@ -243,7 +243,7 @@ class RealUserActions:
     async def _come_elsewhere(self) -> None:
         """Create a pod of nobody's that needs the shared claim on one of the nodes."""
         spec = {
-            **self.bodies.pod(App("Deployment", "stranger", "slice"))["spec"],
+            **self.bodies.pod_spec(App("Deployment", "stranger", "slice")),
             "nodeSelector": {"kubernetes.io/hostname": self._node()},
         }
         name = f"stranger-{self.rng.randrange(10**6)}"
