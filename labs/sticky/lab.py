@@ -47,17 +47,17 @@ STATEFULSETS = "statefulset-controller"
 FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
 
 
-def play(seed: int, size: StickySize, *, keep_log: bool = False) -> RunVerdict:
+def play(seed: int, size: StickySize) -> RunVerdict:
     """Play the users of a seed."""
     drawn = Schedule.of(seed)
     dialect = drawn.rng.choice(DIALECTS)
     schedule = replace(drawn, dialect=dialect, slow=False, cycles=False, binding=False)
     done = RunVerdict(f"SEED={seed} ({schedule.dialect})")
-    to_its_end(_play(schedule, size, done, keep_log), done, LIMIT)
+    to_its_end(_play(schedule, size, done), done, LIMIT)
     return done
 
 
-async def _play(schedule: Schedule, size: StickySize, done: RunVerdict, keep_log: bool) -> None:
+async def _play(schedule: Schedule, size: StickySize, done: RunVerdict) -> None:
     rng, trouble = schedule.rng, schedule.rng.random() < 0.5
     options = replace(dialects()[schedule.dialect], nodes=size.nodes, devices_per_node=size.devices)
     people = partial(StickyUsers, size=size, trouble=trouble)
@@ -71,7 +71,7 @@ async def _play(schedule: Schedule, size: StickySize, done: RunVerdict, keep_log
         users.mend()
         await _conclude(testbed, users, done)
         _judge(testbed, done, faltering=schedule.elect or bool(schedule.rate))
-    if keep_log or not done.good:
+    if not done.good:
         playing.tell(done)
 
 

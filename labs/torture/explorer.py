@@ -19,7 +19,7 @@ from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
 from labs.torture.rescheduling import rescheduling
-from labs.torture.testbed import BINDING, RunVerdict, Testbed, closed, history, judge, opened
+from labs.torture.testbed import BINDING, RunVerdict, Testbed, history, judge, opened
 from labs.torture.user_actions import UserActions
 
 CHOICES = ("", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief")
@@ -82,26 +82,21 @@ class Schedule:
         return drawn
 
 
-def explore(
-    seed: int, *, keep_log: bool = False, keep: bool = False, reschedule: bool = False
-) -> RunVerdict:
+def explore(seed: int, *, keep: bool = False, reschedule: bool = False) -> RunVerdict:
     """Play the schedule of a seed.
 
     Args:
-        keep_log: keep the readable history also if the schedule broke no promise.
         keep: keep a fingerprint of every revision.
         reschedule: run ``claimctl reschedule`` beside the schedule.
     """
     schedule = Schedule.of(seed)
     verdict = RunVerdict(f"SEED={seed} ({schedule.dialect})", keeps=keep)
     verdict.counts["slow schedulers"] += schedule.slow
-    to_its_end(_explore(schedule, verdict, keep_log, reschedule), verdict, LIMIT)
+    to_its_end(_explore(schedule, verdict, reschedule=reschedule), verdict, LIMIT)
     return verdict
 
 
-async def _explore(
-    schedule: Schedule, verdict: RunVerdict, keep_log: bool, reschedule: bool
-) -> None:
+async def _explore(schedule: Schedule, verdict: RunVerdict, *, reschedule: bool) -> None:
     async with begun(schedule, UserActions, counts=verdict.counts) as playing:
         testbed, counts = playing.testbed, verdict.counts
         runs = rescheduling(testbed, schedule.seed, counts) if reschedule else nullcontext()
@@ -110,7 +105,7 @@ async def _explore(
                 await playing.act()
         await conclude(testbed, verdict)
         judge(testbed, verdict, slow=schedule.slow)
-    if keep_log or not verdict.good:
+    if not verdict.good:
         playing.tell(verdict)
 
 
@@ -157,29 +152,26 @@ async def begun(
     rng = schedule.rng
     options = options or replace(dialects()[schedule.dialect], conflict_storm=rng.random() < 0.1)
     options = replace(options, seed=schedule.seed)
-    testbed = await opened(options)
-    testbed.settings = {
-        "leader_elect": schedule.elect,
-        "list_ahead": schedule.ahead,
-        "crowd": 0,
-        "checkpoint": True,
-    }
-    faults = Faults(rng, schedule.rate, Counter() if counts is None else counts)
-    users = people(testbed, rng, schedule.dialect)
-    first = testbed.cluster.store.revision
-    if schedule.cycles:
-        testbed.cluster.slow_scheduler(schedule.pauses())
-    if schedule.binding:
-        testbed.bind_devices(Random(f"driver {schedule.seed}"))
-    try:
+    async with opened(options) as testbed:
+        testbed.settings = {
+            "leader_elect": schedule.elect,
+            "list_ahead": schedule.ahead,
+            "crowd": 0,
+            "checkpoint": True,
+        }
+        faults = Faults(rng, schedule.rate, Counter() if counts is None else counts)
+        users = people(testbed, rng, schedule.dialect)
+        first = testbed.cluster.store.revision
+        if schedule.cycles:
+            testbed.cluster.slow_scheduler(schedule.pauses())
+        if schedule.binding:
+            testbed.bind_devices(Random(f"driver {schedule.seed}"))
         users.begin()
         process_faults = ProcessFaults(testbed, schedule, faults, choices)
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
         yield Playing(schedule, testbed, users, faults, process_faults, first)
-    finally:
-        await closed(testbed)
 
 
 @dataclass

@@ -20,7 +20,6 @@ from labs.torture.testbed import (
     GRACE,
     RunVerdict,
     Testbed,
-    closed,
     history,
     judge,
     opened,
@@ -362,8 +361,7 @@ def play(
 async def _play(
     reference: ReferenceRun, plan: FaultPlan | None, restart: Restart | None, verdict: RunVerdict
 ) -> None:
-    testbed = await opened(dialects()[reference.dialect])
-    try:
+    async with opened(dialects()[reference.dialect]) as testbed:
         first = testbed.cluster.store.revision
         testbed.start(plan=plan)
         for number, step in enumerate(reference.steps):
@@ -376,5 +374,3 @@ async def _play(
         judge(testbed, verdict)
         if not verdict.good:
             verdict.log += history(testbed.cluster, first)
-    finally:
-        await closed(testbed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -193,14 +193,6 @@ class Testbed:
             or claim["metadata"].get("deletionTimestamp")
         ]
 
-    def waiting(self) -> list[str]:
-        """Pods that do not run."""
-        return [
-            pod["metadata"]["name"]
-            for pod in self.objects("pods")
-            if pod["status"].get("phase") == "Pending"
-        ]
-
 
 @cache
 def crds_without_rules() -> list[dict[str, Any]]:
@@ -217,24 +209,25 @@ def _without_rules(schema: Any) -> Any:
     return {key: _without_rules(rule) for key, rule in kept.items()}
 
 
-async def opened(options: ClusterOptions) -> Testbed:
-    """Start a cluster with claimctl's CRDs and the namespaces in use."""
+@asynccontextmanager
+async def opened(options: ClusterOptions) -> AsyncIterator[Testbed]:
+    """A cluster with claimctl's CRDs and the namespaces in use."""
     cluster = Cluster(options, LoopClock(NOW))
     await cluster.start()
     for definition in crds_without_rules():
         cluster.admin.create("customresourcedefinitions", definition)
     for name in (NAMESPACE, "claimctl-system"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
-    return Testbed(cluster)
-
-
-async def closed(testbed: Testbed) -> None:
-    if testbed.driving is not None:
-        testbed.driving.cancel()
-        await asyncio.wait({testbed.driving})
-    for name in list(testbed.processes):
-        await testbed.kill(name)
-    await testbed.cluster.stop()
+    testbed = Testbed(cluster)
+    try:
+        yield testbed
+    finally:
+        if testbed.driving is not None:
+            testbed.driving.cancel()
+            await asyncio.wait({testbed.driving})
+        for name in list(testbed.processes):
+            await testbed.kill(name)
+        await cluster.stop()
 
 
 KNOWN_WINDOW = "starts in the known window"
