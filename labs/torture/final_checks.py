@@ -15,6 +15,7 @@ from kube_in_process.errors import StatusError
 from claimctl_reschedule.plan.refusals import AVOIDS
 from labs.torture.blocked import blocked
 from labs.torture.stored import (
+    is_deleting,
     is_held,
     is_in_the_way,
     made_beside_a_hold,
@@ -180,7 +181,7 @@ def _make_way(testbed: Testbed) -> None:
 
 def _dissolve(testbed: Testbed, claim: dict[str, Any]) -> None:
     """Delete the PodGroups that keep a claim which is being deleted: it takes no more pods."""
-    if claim["metadata"].get("deletionTimestamp"):
+    if is_deleting(claim):
         for entry in claim["status"].get("reservedFor") or ():
             if entry["resource"] == "podgroups":
                 with suppress(StatusError):
@@ -224,7 +225,7 @@ async def _clear(testbed: Testbed) -> None:
     admin = testbed.cluster.admin
     for plural in ("deployments", "statefulsets", "jobs", "replicasets"):
         for workload in testbed.objects(plural):
-            if not workload["metadata"].get("deletionTimestamp"):
+            if not is_deleting(workload):
                 admin.delete(plural, NAMESPACE, workload["metadata"]["name"])
     for group in testbed.objects("podgroups") if "podgroups" in testbed.plurals() else ():
         if not group["metadata"].get("ownerReferences"):

@@ -28,10 +28,10 @@ def missing_pods(objects: Objects) -> list[str]:
         for workload in objects(plural):
             meta, wanted = workload["metadata"], workload["spec"].get("replicas", 1)
             running = sum(_runs(pod, owner, meta["name"]) for pod in pods)
-            if running < wanted and not meta.get("deletionTimestamp"):
+            if running < wanted and not is_deleting(workload):
                 missing.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
     for job in objects("jobs"):
-        stays = not job["spec"].get("suspend") and not job["metadata"].get("deletionTimestamp")
+        stays = not job["spec"].get("suspend") and not is_deleting(job)
         if stays and not has_ended(job):
             missing.append(f"jobs/{job['metadata']['name']}: not ended")
     return missing
@@ -42,12 +42,25 @@ def _runs(pod: Object, owner: str, workload: str) -> bool:
     owned = any(reference["kind"] == owner for reference in meta.get("ownerReferences") or ())
     of_this = (meta.get("labels") or {}).get("app") == workload
     running = (pod.get("status") or {}).get("phase") == "Running"
-    return owned and of_this and running and not meta.get("deletionTimestamp")
+    return owned and of_this and running and not is_deleting(pod)
 
 
 def has_ended(job: Object) -> bool:
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(condition["type"] in ("Complete", "Failed") for condition in conditions)
+    return any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed"))
+
+
+def condition(obj: Object, kind: str) -> Object:
+    """The condition of a kind; empty if there is none."""
+    known = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in known if each["type"] == kind), {})
+
+
+def is_allocated(claim: Object) -> bool:
+    return bool((claim.get("status") or {}).get("allocation"))
+
+
+def is_deleting(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def named_claims(pod: Object) -> list[str]:
@@ -63,8 +76,7 @@ def is_in_the_way(pod: Object, claims: Mapping[str, Object]) -> bool:
     reports that only deleting such pods helps.
     """
     own = [claims[name] for name in named_claims(pod)]
-    deleted = any(claim["metadata"].get("deletionTimestamp") for claim in own)
-    freed = any(not (claim.get("status") or {}).get("allocation") for claim in own)
+    deleted, freed = any(map(is_deleting, own)), not all(map(is_allocated, own))
     orphan = not pod["metadata"].get("ownerReferences")
     return orphan or deleted or bool(pod["spec"].get("nodeName") and freed)
 
@@ -140,7 +152,7 @@ def reserved(objects: Objects) -> set[str]:
 def summary(plural: str, name: str, obj: Object) -> str:
     """The object in one line."""
     text, status = f"{plural}/{name}", obj.get("status") or {}
-    if obj["metadata"].get("deletionTimestamp"):
+    if is_deleting(obj):
         text += " DELETING"
     tell = _TELLERS.get(plural)
     return text if tell is None else f"{text} {tell(obj, status)}"
@@ -149,7 +161,7 @@ def summary(plural: str, name: str, obj: Object) -> str:
 def _of_claim(claim: Object, status: Object) -> str:
     listed = [f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()]
     finalizers = claim["metadata"].get("finalizers") or []
-    return f"allocated={bool(status.get('allocation'))} reservedFor={listed} {finalizers=}"
+    return f"allocated={is_allocated(claim)} reservedFor={listed} {finalizers=}"
 
 
 def _of_pod(pod: Object, status: Object) -> str:

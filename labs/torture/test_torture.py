@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from labs.hunting import CAUGHT, in_process
 from labs.part import again, part
 from labs.torture.explorer import explore
 from labs.torture.perturbations import perturb, points
@@ -75,7 +76,6 @@ def test_a_seed_repeats_a_schedule_byte_for_byte() -> None:
 
 
 def test_a_planted_bug_is_caught() -> None:
-    command = (sys.executable, "-m", "labs", "torture-mutants", "ignore ghosts")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "DeallocatedUnderGhost" in done.stdout
+    code, line = in_process("torture-mutants")("ignore ghosts")
+    assert code == CAUGHT, line
+    assert "DeallocatedUnderGhost" in line

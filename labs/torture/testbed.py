@@ -28,7 +28,7 @@ from claimctl_witness.world import World
 from labs.findings import RunFindings
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.stored import summary
+from labs.torture.stored import is_allocated, is_deleting, summary
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -189,8 +189,7 @@ class Testbed:
         return [
             claim["metadata"]["name"]
             for claim in self.objects("resourceclaims")
-            if claim.get("status", {}).get("allocation")
-            or claim["metadata"].get("deletionTimestamp")
+            if is_allocated(claim) or is_deleting(claim)
         ]
 
 

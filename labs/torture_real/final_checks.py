@@ -23,6 +23,8 @@ from labs.torture.blocked import ENDED, blocked
 from labs.torture.stored import (
     PLURALS,
     has_ended,
+    is_allocated,
+    is_deleting,
     is_held,
     is_in_the_way,
     made_beside_a_hold,
@@ -299,8 +301,12 @@ class FinalChecks:
                 for reservation in self._objects("claimreservations")
                 if reservation["spec"]["resourceClaimName"] == name
             ]
-            allocated = (claim.get("status") or {}).get("allocation")
-            if allocated and holders and all(map(self._idle, holders)) and not self._used(name):
+            if (
+                is_allocated(claim)
+                and holders
+                and all(map(self._idle, holders))
+                and not self._used(name)
+            ):
                 kept.append(f"claim {name} is kept for workloads that want no pods")
         return kept
 
@@ -354,8 +360,7 @@ class FinalChecks:
         return [
             claim
             for claim in self._objects("resourceclaims")
-            if claim["metadata"].get("deletionTimestamp")
-            and not self._concerns_claimctl(claim["metadata"]["name"])
+            if is_deleting(claim) and not self._concerns_claimctl(claim["metadata"]["name"])
         ]
 
     # -- everything goes
@@ -438,7 +443,7 @@ class FinalChecks:
 
     async def _delete(self, kind: Version, obj: Object) -> None:
         meta = obj["metadata"]
-        if meta.get("deletionTimestamp"):
+        if is_deleting(obj):
             return
         options = {"propagationPolicy": "Background", "preconditions": {"uid": meta["uid"]}}
         await self._tried(self.users.client.delete(kind, self.space, meta["name"], options))
