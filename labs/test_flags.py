@@ -106,5 +106,5 @@ def test_claimctl_waits_as_usual_unless_something_else_is_asked_for() -> None:
 
 
 def test_a_shard_plays_its_own_seeds() -> None:
-    given = torture.parser().parse_args(["--seed", "100", "--shard", "2/3"])
+    given = torture.flags("torture", None).parse_args(["--seed", "100", "--shard", "2/3"])
     assert list(islice(torture.seeds_of(given), 3)) == [101, 104, 107]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
@@ -18,12 +18,14 @@ from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
-from labs.torture.rescheduling import rescheduling
 from labs.torture.testbed import BINDING, RunVerdict, Testbed, history, judge, opened
 from labs.torture.user_actions import UserActions
 
 CHOICES = ("", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief")
 """The faults of processes; "" for none."""
+Beside = Callable[[Testbed, int, Counter[str]], AbstractAsyncContextManager[None]]
+"""Something that goes on beside the schedule of a seed, until the end of the block; it counts what
+it does."""
 Users = TypeVar("Users", bound=UserActions)
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
@@ -82,24 +84,24 @@ class Schedule:
         return drawn
 
 
-def explore(seed: int, *, keep: bool = False, reschedule: bool = False) -> RunVerdict:
+def explore(seed: int, *, keep: bool = False, beside: Beside | None = None) -> RunVerdict:
     """Play the schedule of a seed.
 
     Args:
         keep: keep a fingerprint of every revision.
-        reschedule: run ``claimctl reschedule`` beside the schedule.
+        beside: what else happens beside the schedule.
     """
     schedule = Schedule.of(seed)
     verdict = RunVerdict(f"SEED={seed} ({schedule.dialect})", keeps=keep)
     verdict.counts["slow schedulers"] += schedule.slow
-    to_its_end(_explore(schedule, verdict, reschedule=reschedule), verdict, LIMIT)
+    to_its_end(_explore(schedule, verdict, beside), verdict, LIMIT)
     return verdict
 
 
-async def _explore(schedule: Schedule, verdict: RunVerdict, *, reschedule: bool) -> None:
+async def _explore(schedule: Schedule, verdict: RunVerdict, beside: Beside | None) -> None:
     async with begun(schedule, UserActions, counts=verdict.counts) as playing:
         testbed, counts = playing.testbed, verdict.counts
-        runs = rescheduling(testbed, schedule.seed, counts) if reschedule else nullcontext()
+        runs = beside(testbed, schedule.seed, counts) if beside is not None else nullcontext()
         async with runs:
             for _ in range(schedule.actions):
                 await playing.act()

@@ -12,7 +12,6 @@ from typing import Any
 
 from kube_in_process.errors import StatusError
 
-from claimctl_reschedule.plan.refusals import AVOIDS
 from labs.torture.blocked import blocked
 from labs.torture.stored import (
     is_deleting,
@@ -162,8 +161,7 @@ async def calm(testbed: Testbed) -> None:
 def _make_way(testbed: Testbed) -> None:
     """Help as users would: create a missing claim, and delete pods that can never run.
 
-    The embedded cluster adopts no orphaned pods. Pods that wait since their owner avoided a node
-    go, too.
+    The embedded cluster adopts no orphaned pods.
     """
     admin = testbed.cluster.admin
     claims = {claim["metadata"]["name"]: claim for claim in testbed.objects("resourceclaims")}
@@ -174,7 +172,7 @@ def _make_way(testbed: Testbed) -> None:
         for name in named_claims(pod):
             if name not in claims:
                 claims[name] = admin.create("resourceclaims", manifests.claim(name))
-        if is_in_the_way(pod, claims) or _avoids(pod):
+        if is_in_the_way(pod, claims):
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
 
@@ -186,12 +184,6 @@ def _dissolve(testbed: Testbed, claim: dict[str, Any]) -> None:
             if entry["resource"] == "podgroups":
                 with suppress(StatusError):
                     testbed.cluster.admin.delete("podgroups", NAMESPACE, entry["name"])
-
-
-def _avoids(pod: dict[str, Any]) -> bool:
-    """Whether a pod waits that was made while its owner avoided a node: its affinity stays."""
-    waits = pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
-    return waits and AVOIDS in (pod["metadata"].get("annotations") or {})
 
 
 def _make_group(testbed: Testbed, pod: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import count
 from random import Random
 
@@ -27,17 +26,17 @@ SHARE_OF_POINTS = 0.6
 """The share of the budget for perturbations; the rest is for schedules."""
 
 
-def parser() -> Parser:
-    flags = Parser("labs torture", __doc__)
+def flags(lab: str, about: str | None) -> Parser:
+    """The flags of a lab that plays schedules in a fixed time."""
+    parser = Parser(f"labs {lab}", about)
     seconds = number(1, kind=float)
-    flags.add_argument("--budget", type=seconds, default=180.0, help="seconds (%(default)g)")
-    flags.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
-    flags.add_argument(
+    parser.add_argument("--budget", type=seconds, default=180.0, help="seconds (%(default)g)")
+    parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
+    parser.add_argument(
         "--shard", type=_shard, default=(1, 1), metavar="I/N", help="play one part of N"
     )
-    add_workers(flags)
-    flags.add_switch("--reschedule", "1 to run `claimctl reschedule` beside schedules")
-    return flags
+    add_workers(parser)
+    return parser
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -48,16 +47,15 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = parser().parse_args(arguments)
+    given = flags("torture", __doc__).parse_args(arguments)
     prepare()
-    over = _clock(given.budget)
-    points_over = _clock(given.budget * SHARE_OF_POINTS)
+    over = clock(given.budget)
+    points_over = clock(given.budget * SHARE_OF_POINTS)
     model = subprocess.Popen(MODEL, stdout=subprocess.PIPE, text=True)
     every = points()
     tried = spread(perturb, points_of(given, every), given.workers, points_over)
     began = time.monotonic()
-    explored = partial(explore, reschedule=given.reschedule)
-    played = spread(explored, seeds_of(given), given.workers, over)
+    played = spread(explore, seeds_of(given), given.workers, over)
     rate = played.runs / (time.monotonic() - began)
     searched = model.communicate()[0]
     states = next(filter(STATES.match, searched.splitlines()), "no answer")
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if model.returncode else code
 
 
-def _clock(seconds: float) -> Callable[[], bool]:
+def clock(seconds: float) -> Callable[[], bool]:
     """Whether so many seconds have passed from now on."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
