@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     add_workers(parser)
     parser.add_switch("--bugs", "1 to take each rule out, and find it")
     rules = {rule.name: rule for rule in TAKEN_OUT}
-    parser.add_argument("--bug", choices=rules, help="take this rule out")
+    parser.add_argument("--bug", choices=rules, metavar="NAME", help="take this rule out")
     wanted = parser.parse_args(arguments)
     if wanted.bug is not None:
         return _find(rules[wanted.bug])

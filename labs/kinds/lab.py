@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from kube_in_process.real.flags import Parser
 
+from labs import frame
 from labs.hunting import ended, first_finding, hunt_all, in_process, named
 from labs.kinds.bugs import BUGS
 from labs.planting import plant
-from labs.runs import add_seeds, prepare, report, seeds, spread
+from labs.runs import add_seeds, report, seeds, spread
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     from labs.kinds.playing import play
 
     if wanted.bug is not None:
-        prepare()
+        frame.quiet()
         return ended(first_finding(map(play, seeds(wanted))))
     tally = spread(play, seeds(wanted), wanted.workers)
     return report(tally, ("schedules", f"{tally.runs} from seed {wanted.seed}"))
