@@ -100,12 +100,16 @@ def test_a_bug_comes_too_late_where_its_module_is_imported() -> None:
         plant(Mutant("a bug", "labs.planting", "plant", "mutant.module", "''"))
 
 
-def test_the_first_finding_ends_a_hunt(capsys: pytest.CaptureFixture[str]) -> None:
-    runs = iter([RunFindings("one"), RunFindings("two", leaks=["a claim"]), RunFindings("three")])
-    assert ended(first_finding(runs)) == CAUGHT
-    assert [run.name for run in runs] == ["three"]
-    assert ended(first_finding([])) == MISSED
-    assert capsys.readouterr().out == "run 2, two: leaks: a claim\n-\n"
+def test_the_first_finding_that_is_the_bugs_ends_a_hunt(capsys: pytest.CaptureFixture[str]) -> None:
+    def play(seed: int) -> RunFindings:
+        return RunFindings(f"seed {seed}", leaks=["a claim"] if seed > 1 else [])
+
+    seeds = iter(range(5))
+    # also without the bug, seed 2 has a finding
+    assert ended(first_finding(play, seeds, lambda seed: seed != 2)) == CAUGHT
+    assert next(seeds) == 4
+    assert ended(first_finding(play, range(2), lambda _: True)) == MISSED
+    assert capsys.readouterr().out == "seed 3: leaks: a claim\n-\n"
 
 
 def test_a_hunt_that_cannot_begin_is_broken_and_not_caught() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from kube_in_process.real.flags import Parser
 
 from labs import frame
-from labs.hunting import ended, first_finding, hunt_all, in_process, named
+from labs.hunting import ended, first_finding, hunt_all, in_process, named, passes_elsewhere
 from labs.kinds.bugs import BUGS
 from labs.planting import plant
 from labs.runs import add_seeds, report, seeds, spread
@@ -35,6 +35,10 @@ def main(arguments: Sequence[str]) -> int:
 
     if wanted.bug is not None:
         frame.quiet()
-        return ended(first_finding(map(play, seeds(wanted))))
+        return ended(first_finding(play, seeds(wanted), _passes))
     tally = spread(play, seeds(wanted), wanted.workers)
     return report(tally, ("schedules", f"{tally.runs} from seed {wanted.seed}"))
+
+
+def _passes(seed: int) -> bool:
+    return passes_elsewhere("labs", "kinds", "--schedules=1", f"--seed={seed}", "--workers=1")

@@ -7,10 +7,12 @@ process, and seeds are played until the judge finds it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from functools import partial
 
 from kube_in_process.real.flags import Parser, number
 
-from labs.hunting import ended, first_finding, hunt_all, in_process, named
+from labs.hunting import ended, first_finding, hunt_all, in_process, named, passes_elsewhere
 from labs.planting import Mutant, plant
 
 SEEDS = 60
@@ -104,4 +106,10 @@ def main(arguments: Sequence[str]) -> int:
     from labs.sticky.users import StickySize
 
     frame.quiet()
-    return ended(first_finding(play(seed, StickySize()) for seed in range(given.seeds)))
+    size = StickySize()
+    flags = [f"--{each.name}={getattr(size, each.name)}" for each in fields(size)]
+
+    def passes(seed: int) -> bool:
+        return passes_elsewhere("labs", "sticky", *flags, f"--seed={seed}", "--seeds=1")
+
+    return ended(first_finding(partial(play, size=size), range(given.seeds), passes))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from dataclasses import asdict
 from itertools import count, zip_longest
 from random import Random
 
+from labs.hunting import passes_elsewhere
 from labs.runs import prepare
 from labs.torture.explorer import explore
 from labs.torture.faulty_transport import FaultPlan
@@ -81,8 +81,7 @@ def played(case: Case) -> str:
 
 def _passes_elsewhere(case: Case) -> bool:
     """Whether a process without the bug passes the case."""
-    command = (sys.executable, "-m", "labs.torture.mutant_search", written(case))
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return passes_elsewhere("labs.torture.mutant_search", written(case))
 
 
 def written(case: Case) -> str:
