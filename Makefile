@@ -89,8 +89,8 @@ test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WOR
 
 test-all: test test-labs test-houses ## run all tests
 
-torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
-	$(BIN)/python -m labs torture $(call flags,BUDGET SEED SHARD WORKERS RESCHEDULE) $(ARGS)
+torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=, RESCHEDULE=1)
+	$(BIN)/python -m labs $(if $(RESCHEDULE),reschedule-torture,torture) $(call flags,BUDGET SEED SHARD WORKERS) $(ARGS)
 
 torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
 	$(BIN)/python -m labs torture-real $(call flags,VERSION GATES BUDGET SEED NAMESPACES KEEP TELL) $(ARGS)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from claimctl.wire.base import Object
 from labs.torture.blocked import claims_of
 from labs.torture.drivers import results_of
+from labs.torture.stored import PLURALS, condition, has_ended, is_allocated, is_deleting
 from labs.torture.testbed import Testbed
-from labs.torture.train import PLURALS
 
 PATIENCE = timedelta(seconds=10)
 """A pod that has waited for so long waits for something."""
@@ -73,7 +73,7 @@ class ObservedObjects:
 
     def _of_nodes(self) -> Iterator[str]:
         for node in self.nodes:
-            ready = _condition(node, "Ready").get("status")
+            ready = condition(node, "Ready").get("status")
             taints = node["spec"].get("taints") or ()
             closed = not all(_is_tolerated(taint, pod) for taint in taints for pod in self.pods)
             if ready != "True" or node["spec"].get("unschedulable") or closed:
@@ -99,7 +99,7 @@ class ObservedObjects:
     def _of_pods(self) -> Iterator[str]:
         for pod in self.pods:
             phase = pod["status"].get("phase")
-            if phase not in ("Running", "Succeeded", "Failed") or _is_deleting(pod):
+            if phase not in ("Running", "Succeeded", "Failed") or is_deleting(pod):
                 yield f"pod {name_of(pod)} is {phase}, or is deleted"
             if not pod["metadata"].get("ownerReferences"):
                 yield f"pod {name_of(pod)} is nobody's"
@@ -108,14 +108,14 @@ class ObservedObjects:
         there = set(names_of(self.claims))
         for kind, workloads in self.workloads.items():
             for workload in workloads:
-                if _is_deleting(workload):
+                if is_deleting(workload):
                     yield f"{kind} {name_of(workload)} is deleted"
                 status = workload.get("status", {})
                 wanted = workload["spec"].get("replicas", 1) if kind != "Job" else 0
                 if status.get("replicas", 0) != wanted and kind != "Job":
                     yield f"{kind} {name_of(workload)} has not the pods that it wants"
                 missing = claims_of({**workload["spec"]["template"], "status": {}}) - there
-                if missing and not _has_ended(workload):
+                if missing and not has_ended(workload):
                     yield f"{kind} {name_of(workload)} needs claims that do not exist"
 
     def _of_claims(self) -> Iterator[str]:
@@ -124,9 +124,9 @@ class ObservedObjects:
         for claim in self.claims:
             status = claim.get("status") or {}
             listed = {entry["uid"] for entry in status.get("reservedFor") or ()}
-            if _is_deleting(claim) or listed - uids:
+            if is_deleting(claim) or listed - uids:
                 yield f"claim {name_of(claim)} is deleted, or lists what is gone"
-            if _is_allocated(claim) != bool(listed):
+            if is_allocated(claim) != bool(listed):
                 yield f"claim {name_of(claim)} has devices and no list, or a list and no devices"
 
     def _of_use(self) -> Iterator[str]:
@@ -146,7 +146,7 @@ class ObservedObjects:
             ref, meta = made["spec"]["workloadRef"], made["metadata"]
             if ref["name"] not in names_of(self.workloads.get(ref["kind"], ())):
                 yield f"ClaimReservation {name_of(made)} is of a workload that is not there"
-            if _is_deleting(made) or RELEASE in (meta.get("annotations") or {}):
+            if is_deleting(made) or RELEASE in (meta.get("annotations") or {}):
                 yield f"ClaimReservation {name_of(made)} goes, or has to release its claim"
         for name, reservations in of_claim.items():
             claim = claims.get(name)
@@ -154,7 +154,7 @@ class ObservedObjects:
                 yield f"claim {name} does not exist"
             elif self.native and (len(reservations) > 1 or not claim["spec"].get("reservedFor")):
                 yield f"claim {name} was not made for the workload that is to hold it"
-            elif _is_allocated(claim) and all(map(self._is_over, reservations)):
+            elif is_allocated(claim) and all(map(self._is_over, reservations)):
                 yield f"claim {name} is to be released"
 
     def _is_over(self, made: Object) -> bool:
@@ -163,7 +163,7 @@ class ObservedObjects:
             made["spec"].get("retentionPolicy", "WhileRunning"),
             made["spec"]["workloadRef"],
         )
-        if policy != "Manual" and ref["name"] in names_of(filter(_has_ended, self._jobs(ref))):
+        if policy != "Manual" and ref["name"] in names_of(filter(has_ended, self._jobs(ref))):
             return True
         since = (made.get("status") or {}).get("idleSince")
         if since is None or policy != "WhileRunning":
@@ -188,7 +188,7 @@ def _waits(pod: Object) -> bool:
     """Whether the pod does not run, and should: nobody deletes it, and no gate keeps it."""
     pending = pod["status"].get("phase", "Pending") == "Pending"
     gated = bool(pod["spec"].get("schedulingGates"))
-    return pending and not gated and not _is_deleting(pod) and bool(claims_of(pod))
+    return pending and not gated and not is_deleting(pod) and bool(claims_of(pod))
 
 
 def _is_tolerated(taint: Object, pod: Object) -> bool:
@@ -202,16 +202,6 @@ def _made(pod: Object) -> datetime:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
 
 
-def _has_ended(workload: Object) -> bool:
-    """Whether it is a Job that is over."""
-    ends = (_condition(workload, type_).get("status") for type_ in ("Complete", "Failed"))
-    return "True" in ends
-
-
-def _is_allocated(claim: Object) -> bool:
-    return bool((claim.get("status") or {}).get("allocation"))
-
-
 def _nodes_of(claim: Object) -> set[str]:
     """The nodes that the claim's allocation names."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
@@ -219,12 +209,3 @@ def _nodes_of(claim: Object) -> set[str]:
     return {
         value for term in terms for it in term.get("matchFields") or () for value in it["values"]
     }
-
-
-def _is_deleting(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
-def _condition(obj: Object, type_: str) -> Object:
-    known = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in known if each["type"] == type_), {})

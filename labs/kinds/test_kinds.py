@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import pytest
 
-from labs.kinds.bugs import BUGS
+from labs.hunting import CAUGHT, in_process
 from labs.kinds.grammar import ATOMS, EMPTY, RandomRule, Says
 from labs.kinds.judge import Sample, is_justified
 from labs.kinds.playing import play
 from labs.part import again, part
-from labs.torture.planting import Mutant
 
-ROOT = Path(__file__).parents[2]
 SEEDS, PARTS = 25, 4
 
 
@@ -45,21 +37,11 @@ def test_schedules_that_found_a_fault_are_good_now(seed: int) -> None:
     assert played.good, played.shown()
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_a_bug_changes_one_place(bug: Mutant) -> None:
-    spec = find_spec(bug.module)
-    assert spec is not None
-    assert spec.origin is not None
-    source = Path(spec.origin).read_text(encoding="utf-8")
-    assert ast.dump(bug.planted(ast.parse(source))) != ast.dump(ast.parse(source))
-
-
 def test_a_planted_bug_is_found() -> None:
-    bug = "take an expression that fails for true"
-    command = (sys.executable, "-m", "labs", "kinds", "--schedules", "60", "--bug", bug)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "without a reason" in done.stdout
+    hunt = in_process("kinds", "--schedules=60", "--bug")
+    code, line = hunt("take an expression that fails for true")
+    assert code == CAUGHT, line
+    assert "without a reason" in line
 
 
 def test_the_judge_knows_what_a_rule_says() -> None:

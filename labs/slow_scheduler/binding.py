@@ -203,7 +203,7 @@ class BindingTry:
                 return
 
     def _pod(self, name: str, *, gated: bool = False, nowhere: bool = False) -> Body:
-        spec = self.bodies.pod(self.app)["spec"]
+        spec = self.bodies.pod_spec(self.app)
         spec["terminationGracePeriodSeconds"] = 0
         chosen = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         values = ["nowhere"] if nowhere else [self.node]

@@ -41,7 +41,7 @@ class JudgedClaim:
     held: bool = False
     """Whether its workload is listed, by ``status`` or ``spec``."""
     let_go: str = ""
-    """Why the hold went that was there; '' while it is there, and before it came."""
+    """Why the hold went that was there, or the claim was deleted; '' before."""
     reserved_for: str = ""
     """The UID of ``spec.reservedFor``."""
 
@@ -250,11 +250,13 @@ class StickyJudge:
         claim: ResourceClaim,
         revision: Revision,
     ) -> None:
-        """A hold that goes has a reason then, whatever becomes of the devices later."""
-        held = _is_held(claim, place)
-        if held:
+        """A hold that goes, or a claim that is deleted, has a reason then, whatever becomes of the
+        devices later."""
+        held, deleting = _is_held(claim, place), claim.metadata.deleting
+        begins = deleting and not _was_deleting(revision)
+        if held and not deleting:
             known.let_go = ""
-        elif known.held and known.devices:
+        elif known.devices and ((known.held and not held) or begins):
             known.let_go = self._reason(name, place, known, revision)
 
     def _reason(self, name: str, place: StickyPlace, known: JudgedClaim, revision: Revision) -> str:

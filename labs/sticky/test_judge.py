@@ -58,10 +58,14 @@ class ToldHistory:
         spec = {"replicas": replicas, "template": {**pod, "spec": {"resourceClaims": [entry]}}}
         return self.tell(at, "apps", "statefulsets", {"metadata": meta, "spec": spec})
 
-    def claim(self, at: float, device: str, *listed: Body, actor: str = KCM) -> ToldHistory:
+    def claim(
+        self, at: float, device: str, *listed: Body, actor: str = KCM, deleting: bool = False
+    ) -> ToldHistory:
         result = {"driver": "gpu", "pool": "node-0", "device": device, "request": "gpu"}
         allocation = {"allocation": {"devices": {"results": [result]}}} if device else {}
         meta = {"name": NAME, "namespace": "default", "uid": "claim"}
+        if deleting:
+            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         body = {"metadata": meta, "spec": {}, "status": {**allocation, "reservedFor": [*listed]}}
         return self.tell(at, "resource.k8s.io", "resourceclaims", body, actor)
 
@@ -142,6 +146,17 @@ def test_a_hold_that_goes_for_a_reason_explains_the_loss_later() -> None:
     story = held().workload(100, 2, template="other").claim(101, "dev-0", actor=CLAIMCTL)
     story.workload(110, 2).claim(300, "")
     assert story.judge.violations == []
+
+
+@pytest.mark.parametrize(("scaled", "found"), [("Delete", 0), ("Retain", 1)])
+def test_a_claim_that_is_deleted_for_a_reason_loses_its_device_at_any_time_later(
+    scaled: str, found: int
+) -> None:
+    notes = {"when_scaled": scaled, "retention_policy": "Persistent"}
+    story = held(**notes).tell(50, "", "pods", "train-1").workload(90, 1, **notes)
+    story.claim(95, "dev-0", HOLD, actor=CLAIMCTL, deleting=True).workload(110, 2, **notes)
+    story.claim(400, "", actor=CLAIMCTL, deleting=True)
+    assert len(story.judge.violations) == found
 
 
 def test_what_was_over_before_the_workload_went_stays_over() -> None:

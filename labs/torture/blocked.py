@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from claimctl.wire.base import Object
+from labs.torture.stored import is_allocated, is_deleting
 
 OURS = frozenset({"claimctl.io", "apps", "batch", "scheduling.k8s.io"})
 """API groups of entries that claimctl removes; pods have none."""
@@ -67,7 +68,7 @@ def _listed(claim: Object) -> list[Object]:
 
 def _is_left_to_claimctl(claim: Object, waiting: list[Object], held: list[Object]) -> bool:
     meta, listed = claim["metadata"], _listed(claim)
-    if not (claim.get("status") or {}).get("allocation") or meta.get("deletionTimestamp"):
+    if not is_allocated(claim) or is_deleting(claim):
         return False
     mine = [reservation for reservation in held if reservation["resourceClaimName"] == meta["name"]]
     forbidden = any(reservation.get("reallocateTimeoutSeconds") is None for reservation in mine)

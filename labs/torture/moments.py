@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube_in_process.storage.requests import Fault, FaultPoint
 
@@ -12,12 +12,9 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import RESOURCECLAIMS
 from labs.torture.drivers import results_of
 from labs.torture.testbed import BINDING, Testbed
-from labs.torture.train import running, want
+from labs.torture.train import ReferenceRun, force_delete_all, running, want, without_pods
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
-
-if TYPE_CHECKING:
-    from labs.torture.reference import ReferenceRun
 
 LAG = 4.4
 """Lag of the scheduler's cache in seconds; just below the settle time."""
@@ -30,8 +27,7 @@ async def withdraw_before_pods(testbed: Testbed, reference: ReferenceRun) -> Non
 
     The scheduler sees the pods at once, but the claim as it was before the fence.
     """
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     testbed.cluster.set_lag(LAG, "resourceclaims")
     testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
     await testbed.until(lambda: not _listed(testbed), 20, step=0.01)
@@ -47,8 +43,7 @@ async def withdraw_listed_ahead(testbed: Testbed, reference: ReferenceRun) -> No
     The scheduler sees the pods late and the claim at once. So it finds the pods listed, and binds
     them without a write to the claim.
     """
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     testbed.cluster.set_lag(2.0, "pods")
     testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
     want(testbed, reference.kind, 2)
@@ -72,8 +67,7 @@ async def withdraw_beside_driver(testbed: Testbed, reference: ReferenceRun) -> N
     In ``podgroup``, and where they were listed ahead, they need no further write to the claim, and
     another pod wants it on another node. Elsewhere a scheduler has listed them.
     """
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     claim = testbed.cluster.admin.get("resourceclaims", NAMESPACE, "slice")
     now = testbed.cluster.clock.monotonic()
     patch = testbed.driver and testbed.driver.disturb(claim, now, BINDING + 15.0)
@@ -176,16 +170,14 @@ def _waits_alone(pod: dict[str, Any]) -> bool:
 
 async def stall(testbed: Testbed, reference: ReferenceRun) -> None:
     """Let pods come, run and vanish while the watch of pods is open and brings nothing."""
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     transport = testbed.processes["one"].transport
     transport.stalled = "pods"
     want(testbed, reference.kind, 2)
     await testbed.until(lambda: running(testbed) == 2, 5, step=0.05)
     await testbed.sleep(4.0)
     want(testbed, reference.kind, 0)
-    for pod in testbed.objects("pods"):
-        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    force_delete_all(testbed)
     await testbed.sleep(15.0)
     transport.stalled = ""
     await testbed.sleep(4.0)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.reference import ReferenceRun, Restart, play, references
+from labs.torture.reference import Restart, play, references
 from labs.torture.testbed import RunVerdict
+from labs.torture.train import ReferenceRun
 
 INTERMEDIATE, STALE, UNOBSERVED = "intermediate", "stale", "unobserved"
 REFUSED = "refused"
@@ -72,4 +73,5 @@ def perturb(point: Point) -> RunVerdict:
     """Play a reference run with one perturbation."""
     verdict = play(references()[point.reference], point.plan, point.restart)
     verdict.name = point.name
+    verdict.counts[point.kind] += 1
     return verdict

@@ -8,24 +8,24 @@ from typing import Any, get_args
 
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.requests import DeleteOptions
-from kube_in_process.virtual import run
 
 from claimctl.controller.settings import Settings
+from labs.runs import to_its_end
 from labs.torture import moments
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import (
     BINDING,
     GRACE,
     RunVerdict,
     Testbed,
-    closed,
     history,
     judge,
     opened,
     views,
 )
-from labs.torture.train import PLURALS, running, want
+from labs.torture.train import ReferenceRun, force_delete_all, running, want, without_pods
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 
@@ -115,8 +115,7 @@ async def end(testbed: Testbed, reference: ReferenceRun) -> None:
 
 async def withdraw(testbed: Testbed, reference: ReferenceRun) -> None:
     """Delete the ClaimReservation while a slow scheduler is about to bind pods on an older view."""
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     testbed.cluster.set_lag(moments.LAG)
     want(testbed, reference.kind, 2)
     await testbed.sleep(0.1)
@@ -178,8 +177,7 @@ async def trap_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
 
 async def _begin_slowly(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create pods for a held claim; the scheduler binds each slowly."""
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     testbed.cluster.slow_scheduler(lambda _: (0.0, moments.SLOWLY))
     want(testbed, reference.kind, 2)
     await testbed.sleep(0.1)
@@ -206,8 +204,7 @@ async def lose(testbed: Testbed, reference: ReferenceRun) -> None:
 
 async def miss(testbed: Testbed, reference: ReferenceRun) -> None:
     """Create, bind and force-delete pods while the watches have a gap; then they begin anew."""
-    want(testbed, reference.kind, 0)
-    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    await without_pods(testbed, reference)
     transport = testbed.processes["one"].transport
     transport.partitioned = True
     await _come_and_vanish(testbed, reference)
@@ -227,11 +224,9 @@ async def sleep_through(testbed: Testbed, reference: ReferenceRun) -> None:
 async def _come_and_vanish(testbed: Testbed, reference: ReferenceRun) -> None:
     want(testbed, reference.kind, 2)
     await testbed.until(lambda: running(testbed) == 2, 5, step=0.05)
-    for pod in testbed.objects("pods"):
-        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    force_delete_all(testbed)
     want(testbed, reference.kind, 0)
-    for pod in testbed.objects("pods"):
-        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])
+    force_delete_all(testbed)
 
 
 async def downgrade(testbed: Testbed, reference: ReferenceRun) -> None:
@@ -267,7 +262,7 @@ def _edit(testbed: Testbed, change: Callable[[list[Any]], list[Any]]) -> None:
     testbed.cluster.admin.patch("resourceclaims", NAMESPACE, "slice", body, "status")
 
 
-Step = Callable[[Testbed, "ReferenceRun"], Awaitable[None]]
+Step = Callable[[Testbed, ReferenceRun], Awaitable[None]]
 LIFE: tuple[Step, ...] = (begin, idle, back, vanish, end)
 SCRIPTS: dict[str, tuple[Step, ...]] = {
     "life": LIFE,
@@ -300,23 +295,6 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "allocation in halves": (moments.allocate_in_halves, begin, idle, end),
     "conflicts": (moments.contest, begin, idle, back, end),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceRun:
-    """One script on one cluster."""
-
-    dialect: str
-    kind: str
-    script: str = "life"
-
-    @property
-    def name(self) -> str:
-        return f"{self.dialect} {self.kind} {self.script}"
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return SCRIPTS[self.script]
 
 
 def references() -> list[ReferenceRun]:
@@ -354,18 +332,17 @@ def play(
         keep: keep a fingerprint of every revision.
     """
     verdict = RunVerdict(reference.name, keeps=keep)
-    run(_play(reference, plan, restart, verdict), limit=LIMIT)
+    to_its_end(_play(reference, plan, restart, verdict), verdict, LIMIT)
     return verdict
 
 
 async def _play(
     reference: ReferenceRun, plan: FaultPlan | None, restart: Restart | None, verdict: RunVerdict
 ) -> None:
-    testbed = await opened(dialects()[reference.dialect])
-    try:
+    async with opened(dialects()[reference.dialect]) as testbed:
         first = testbed.cluster.store.revision
         testbed.start(plan=plan)
-        for number, step in enumerate(reference.steps):
+        for number, step in enumerate(SCRIPTS[reference.script]):
             if restart is not None and restart.step == number:
                 await testbed.kill("one")
                 testbed.start(plan=FaultPlan(stale_at=restart.revision))
@@ -375,5 +352,3 @@ async def _play(
         judge(testbed, verdict)
         if not verdict.good:
             verdict.log += history(testbed.cluster, first)
-    finally:
-        await closed(testbed)

@@ -12,7 +12,7 @@ from kube_in_process.virtual import run
 
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects, reservation, workload
-from labs.torture.testbed import Process, RunVerdict, Testbed, closed, judge, opened
+from labs.torture.testbed import Process, RunVerdict, Testbed, judge, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
@@ -91,8 +91,7 @@ async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_al
     None
 ):
     """The flags of the two name different dialects. In a minute each may write a few times."""
-    testbed = await opened(dialects()["hold-1.36"])
-    try:
+    async with opened(dialects()["hold-1.36"]) as testbed:
         testbed.start("one")
         testbed.start("two", dialect="podgroup")
         next(_acts(testbed, "hold-1.36"))
@@ -100,13 +99,10 @@ async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_al
         before = testbed.cluster.store.revision
         await testbed.sleep(60.0)
         assert _status_writes(testbed, before) <= 8
-    finally:
-        await closed(testbed)
 
 
 async def _story(dialect: str, clocks: Clocks, outcome: ClocksOutcome) -> None:
-    testbed = await opened(dialects()[dialect])
-    try:
+    async with opened(dialects()[dialect]) as testbed:
         _start(testbed, clocks, 0)
         for number, (act, seconds) in enumerate(_acts(testbed, dialect)):
             clocks.set(testbed, number)
@@ -120,8 +116,6 @@ async def _story(dialect: str, clocks: Clocks, outcome: ClocksOutcome) -> None:
         assert not testbed.unreleased()
         await conclude(testbed, outcome.verdict)
         judge(testbed, outcome.verdict)
-    finally:
-        await closed(testbed)
 
 
 def _acts(testbed: Testbed, dialect: str) -> Iterator[tuple[str, float]]:

@@ -18,7 +18,7 @@ from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
-from labs.torture.testbed import RunVerdict, Testbed, closed, judge, opened
+from labs.torture.testbed import RunVerdict, Testbed, judge, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.support.explained import claim_lines
@@ -200,9 +200,8 @@ def test_however_long_it_was_cut_off_claimctl_follows_and_writes_again_within_se
 
 async def _seconds_to_come_back(seconds: float) -> float:
     """The seconds until every watch works again and every due write has been made."""
-    testbed = await opened(dialects()["hold-1.36"])
-    recorder = testbed.telemetry = Recorder()
-    try:
+    async with opened(dialects()["hold-1.36"]) as testbed:
+        recorder = testbed.telemetry = Recorder()
         testbed.start()
         _held(testbed, 1)
         assert await testbed.until(lambda: _reserved(testbed) == 1, 300)
@@ -219,8 +218,6 @@ async def _seconds_to_come_back(seconds: float) -> float:
 
         assert await testbed.until(back, 300)
         return testbed.cluster.clock.monotonic() - ended
-    finally:
-        await closed(testbed)
 
 
 async def _hour(
@@ -230,10 +227,9 @@ async def _hour(
     verdict: RunVerdict,
     claims: int = CLAIMS,
 ) -> None:
-    testbed = await opened(options)
-    testbed.settings["leader_elect"] = True
-    recorder = testbed.telemetry = Recorder()
-    try:
+    async with opened(options) as testbed:
+        testbed.settings["leader_elect"] = True
+        recorder = testbed.telemetry = Recorder()
         testbed.start()
         _held(testbed, claims)
         assert await testbed.until(lambda: _reserved(testbed) == claims, 300)
@@ -264,8 +260,6 @@ async def _hour(
         seen.after = await _explain(testbed)
         await conclude(testbed, verdict)
         judge(testbed, verdict)
-    finally:
-        await closed(testbed)
 
 
 BACK_OFF = 300.0

@@ -1,13 +1,26 @@
-"""The workload of a reference run: it is named train."""
+"""A reference run, and its workload: it is named train."""
 
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import NAMESPACE
 
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRun:
+    """One script on one cluster, with a workload of one kind that is named train."""
+
+    dialect: str
+    kind: str
+    script: str = "life"
+
+    @property
+    def name(self) -> str:
+        return f"{self.dialect} {self.kind} {self.script}"
 
 
 def want(testbed: Testbed, kind: str, pods: int) -> None:
@@ -26,3 +39,14 @@ def running(testbed: Testbed, but: Container[str] = ()) -> int:
         pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] not in but
         for pod in testbed.objects("pods")
     )
+
+
+async def without_pods(testbed: Testbed, reference: ReferenceRun) -> None:
+    """Let the workload want no pods, and wait until there are none."""
+    want(testbed, reference.kind, 0)
+    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+
+
+def force_delete_all(testbed: Testbed) -> None:
+    for pod in testbed.objects("pods"):
+        testbed.cluster.force_delete(NAMESPACE, pod["metadata"]["name"])

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
+from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import Fleet
+
+from tests.e2e import manifests
 
 Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 TAINT_RULE = ("resource.k8s.io/v1beta2", "DeviceTaintRule")
 TEMPLATE = "template"
@@ -58,29 +60,28 @@ class Bodies:
     """forceDeletedPodGraceSeconds of every ClaimReservation."""
 
     def claim(self, name: str) -> Body:
-        return self._headed("ResourceClaim", name) | {"spec": self._devices()}
+        body = manifests.claim(name, self.fleet.device_class)
+        self._flatten(body["spec"])
+        return self._made(self.fleet.claims, body)
 
     def claim_template(self) -> Body:
-        return self._headed("ResourceClaimTemplate", TEMPLATE) | {"spec": {"spec": self._devices()}}
+        body = manifests.claim_template(TEMPLATE, self.fleet.device_class)
+        self._flatten(body["spec"]["spec"])
+        return self._made((self.fleet.resource_api, "ResourceClaimTemplate"), body)
 
-    def _headed(self, kind: str, name: str) -> Body:
-        meta = {"name": name, "namespace": self.namespace}
-        return {"apiVersion": self.fleet.resource_api, "kind": kind, "metadata": meta}
+    def _flatten(self, spec: Body) -> None:
+        """v1beta1 has the fields of ``exactly`` in the request itself."""
+        if self.fleet.resource_api.endswith("v1beta1"):
+            [request] = spec["devices"]["requests"]
+            request |= request.pop("exactly")
 
-    def _devices(self) -> Body:
-        wanted = {"deviceClassName": self.fleet.device_class}
-        flat = self.fleet.resource_api.endswith("v1beta1")
-        request = {"name": "gpu", **wanted} if flat else {"name": "gpu", "exactly": wanted}
-        return {"devices": {"requests": [request]}}
+    def _made(self, kind: Version, body: Body) -> Body:
+        """The object of a scenario as one of this namespace."""
+        body["metadata"]["namespace"] = self.namespace
+        return {"apiVersion": kind[0], "kind": kind[1], **body}
 
     def reservation(self, app: App, *, template: bool) -> Body:
         spec = {
-            "resourceClaimName": app.claim,
-            "workloadRef": {
-                "apiGroup": API[app.kind].partition("/")[0],
-                "kind": app.kind,
-                "name": app.name,
-            },
             "retentionPolicy": app.policy,
             "idleTimeoutSeconds": 1,
             "forceDeletedPodGraceSeconds": self.grace,
@@ -88,21 +89,11 @@ class Bodies:
         }
         if template:
             spec["resourceClaimTemplateName"] = TEMPLATE
-        return {
-            "apiVersion": RESERVATION[0],
-            "kind": RESERVATION[1],
-            "metadata": {"name": app.reservation, "namespace": self.namespace},
-            "spec": spec,
-        }
+        body = manifests.reservation(app.reservation, app.kind, app.name, app.claim, **spec)
+        return self._made(RESERVATION, body)
 
     def pod_group(self, name: str, claim: str, api_version: str) -> Body:
-        shared = [{"name": "gpu", "resourceClaimName": claim}]
-        return {
-            "apiVersion": api_version,
-            "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
-        }
+        return self._made((api_version, "PodGroup"), manifests.pod_group(name, claim))
 
     def taint_rule(self, device: Body) -> Body:
         """A rule whose taint evicts the pods of an allocated device."""
@@ -118,51 +109,34 @@ class Bodies:
         }
 
     def workload(self, app: App, pods: int) -> Body:
-        meta: Body = {"name": app.name, "namespace": self.namespace}
+        notes: dict[str, str] = {}
         if app.annotated:
-            meta["annotations"] = {
-                "claimctl.io/reserve": "*",
-                "claimctl.io/retention-policy": app.policy,
-                "claimctl.io/idle-timeout-seconds": "1",
-            }
-        return {
-            "apiVersion": API[app.kind],
-            "kind": app.kind,
-            "metadata": meta,
-            "spec": self._spec(app, pods),
-        }
-
-    def _spec(self, app: App, pods: int) -> Body:
-        template = self.pod(app)
+            notes = {"reserve": "*", "retention_policy": app.policy, "idle_timeout_seconds": "1"}
         if app.kind == "Job":
-            template["spec"]["restartPolicy"] = "Never"
-            count = {"parallelism": max(pods, 1), "completions": max(pods, 1)}
-            return {**count, "backoffLimit": 1, **app.job, "template": template}
-        spec = {
-            "replicas": pods,
-            "selector": {"matchLabels": {"app": app.name}},
-            "template": template,
-        }
-        if app.kind == "StatefulSet":
-            spec |= {"serviceName": app.name, "podManagementPolicy": "Parallel"}
+            body = manifests.job(app.name, max(pods, 1), app.claim, None, **notes)
+            body["spec"] |= {"backoffLimit": 1, **app.job}
+            seconds = {RUN_SECONDS: app.seconds, EXIT_CODE: app.exit_code}
+            body["spec"]["template"]["metadata"]["annotations"] = seconds
+        else:
+            make = manifests.stateful_set if app.kind == "StatefulSet" else manifests.deployment
+            body = make(app.name, pods, app.claim, **notes)
+        self._furnish(app, body["spec"]["template"]["spec"])
+        return self._made((API[app.kind], app.kind), body)
+
+    def pod_spec(self, app: App) -> Body:
+        """The spec of a pod of the workload."""
+        spec: Body = self.workload(app, 1)["spec"]["template"]["spec"]
         return spec
 
-    def pod(self, app: App) -> Body:
-        """The pod template of the workload."""
-        source = {"resourceClaimName": app.claim}
+    def _furnish(self, app: App, spec: Body) -> None:
+        """Let pods ask for a claim of their own if they share none, and for these nodes alone."""
         if not app.claim:
-            source = {"resourceClaimTemplateName": TEMPLATE}
-        meta: Body = {"labels": {"app": app.name}}
-        if app.kind == "Job":
-            meta["annotations"] = {RUN_SECONDS: app.seconds, EXIT_CODE: app.exit_code}
-        container = {"name": "main", "image": "train", "resources": {"claims": [{"name": "gpu"}]}}
-        spec: Body = {"containers": [container], "resourceClaims": [{"name": "gpu", **source}]}
+            spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": TEMPLATE}]
         # With PodGroups, 1.36 may bind pods of a group to nodes without the devices.
         spec["affinity"] = {"nodeAffinity": self._own_nodes()}
         spec["terminationGracePeriodSeconds"] = 5
         if app.group:
             spec["schedulingGroup"] = {"podGroupName": app.group}
-        return {"metadata": meta, "spec": spec}
 
     def _own_nodes(self) -> Body:
         names = {"key": "kubernetes.io/hostname", "operator": "In"}

@@ -1,4 +1,4 @@
-"""``RESCHEDULE=1``: ``claimctl reschedule`` runs beside a schedule, and is killed at times.
+"""``claimctl reschedule`` runs beside a schedule of torture, and is killed at times.
 
 The witness judges the cluster as always. In addition nothing of claimctl's may stay behind once a
 last run has swept, and no pod may wait for ever because of the brake.
@@ -24,6 +24,7 @@ from claimctl.kube.retry import Backoff
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from claimctl.wire.traces import CRITICAL_TAINT, is_own
 from claimctl_reschedule.plan.planning import plan
+from claimctl_reschedule.plan.refusals import AVOIDS
 from claimctl_reschedule.policyfile.reading import check
 from claimctl_reschedule.run.execution import RunSettings
 from claimctl_reschedule.run.loop import LEASE, Loop
@@ -31,7 +32,7 @@ from claimctl_reschedule.run.records import Records
 from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.run.steps import Result
-from labs.torture import refusing
+from claimctl_reschedule_labs.torture import refusing
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
 from labs.torture.final_checks import calm, mend_nodes
 from labs.torture.testbed import Testbed
@@ -125,6 +126,8 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
     await _runner(testbed, _transport(testbed), rng).sweep(everything=True)
     testbed.unmet += [f"a taint stays on {node}" for node in _tainted(testbed)]
     testbed.unmet += [f"a request stays on {name}" for name in _asked(testbed)]
+    for name in _avoiding(testbed):
+        testbed.cluster.admin.delete("pods", NAMESPACE, name)
 
 
 async def _stop_avoiding(testbed: Testbed, rng: Random) -> None:
@@ -308,6 +311,17 @@ def _asked(testbed: Testbed) -> list[str]:
         reservation["metadata"]["name"]
         for reservation in testbed.cluster.admin.list("claimreservations", NAMESPACE)
         if REALLOCATE_FOR_ANNOTATION in (reservation["metadata"].get("annotations") or {})
+    ]
+
+
+def _avoiding(testbed: Testbed) -> list[str]:
+    """The pods that wait since their owner avoided a node: their affinity stays."""
+    return [
+        pod["metadata"]["name"]
+        for pod in testbed.objects("pods")
+        if AVOIDS in (pod["metadata"].get("annotations") or {})
+        and pod["status"].get("phase") == "Pending"
+        and not pod["spec"].get("nodeName")
     ]
 
 

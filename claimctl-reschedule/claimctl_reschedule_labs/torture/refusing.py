@@ -1,4 +1,4 @@
-"""``RESCHEDULE=1``: nodes begin and stop to refuse pods, or to prepare their devices.
+"""Nodes begin and stop to refuse pods, or to prepare their devices.
 
 In some schedules the admission policy claimctl-avoidance is installed, where the server knows such
 policies.
@@ -20,7 +20,7 @@ from claimctl_reschedule.run.reallocating import FOR_AVOIDANCE
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import NAMESPACE
 
-POLICY_FILE = Path(__file__).parents[2] / "deploy/rescheduler/avoidance/avoidance.yaml"
+POLICY_FILE = Path(__file__).parents[3] / "deploy/rescheduler/avoidance/avoidance.yaml"
 REASON = "UnexpectedAdmissionError"
 ERROR = "the driver is away"
 WELL: dict[str, str | None] = {REFUSES: None, PREPARE_FAILS: None}

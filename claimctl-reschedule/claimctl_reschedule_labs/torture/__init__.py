@@ -1,0 +1,1 @@
+"""Runs of ``claimctl reschedule`` beside the schedules of torture."""
