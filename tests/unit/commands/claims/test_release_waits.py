@@ -50,9 +50,7 @@ async def test_a_controller_that_has_started_since_counts_from_its_own_start(
     since = f"{NOW - timedelta(seconds=100):%Y-%m-%dT%H:%M:%SZ}"
     ghost = {"uid": "g-1", "name": "lost", "nodeName": "n1", "since": since}
     server.reservation(status=server.held_status(reference) | {"forceDeletedPods": [ghost]})
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server.withdraw()
     elected(server, led_before=led_before)
     told = await explain(server.client, NAMESPACE, "slice", server.clock.now())
     (blocker,) = told.obstacles
