@@ -215,25 +215,17 @@ def test_nothing_is_written_while_a_scheduler_writes_a_few_pods(
     assert lists(on, QUIET_SECONDS) == [(*found, *(["d"] if listed else ["train", "d"]))]
 
 
-def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second() -> None:
+@pytest.mark.parametrize("coming", [False, True], ids=["one waits", "pods come all the time"])
+def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second(
+    coming: bool,
+) -> None:
     on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
     on.put(owned(running("a")))
     on.come(*new("z"))
     for number in range(40):
-        if lists(on):
-            break
-        on.time += QUIET_SECONDS / 2
-        on.gain_entries(f"b{number}")
-        on.put(owned(running(f"b{number}")))
-    assert on.time == pytest.approx(BUSY_SECONDS)
-
-
-def test_pods_that_come_and_go_all_the_time_do_not_put_off_the_hold() -> None:
-    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
-    on.put(owned(running("a")))
-    for number in range(40):
         name = f"b{number}"
-        on.come(*new(name))
+        if coming:
+            on.come(*new(name))
         if lists(on):
             break
         on.time += QUIET_SECONDS / 2
@@ -268,15 +260,6 @@ def test_a_pod_is_listed_as_soon_as_the_scheduler_fails_at_it() -> None:
     assert lists(on) == [("train", "b")]
 
 
-def test_a_pod_whose_entry_was_removed_is_not_listed_again_when_the_scheduler_fails() -> None:
-    on = stage(WORKLOAD)
-    on.come(*new("b"))
-    assert lists(on) == [("train", "b")]
-    on.lose_entries("b")
-    on.put(*map(failed, new("b")))
-    assert lists(on, seconds=50.0) == []
-
-
 def test_a_pod_that_a_list_showed_first_is_not_listed() -> None:
     on = stage(WORKLOAD)
     on.put(*new("b"))
@@ -290,11 +273,14 @@ def test_a_pod_older_than_the_first_seen_version_of_the_claim_is_not_listed() ->
     assert lists(on) == []
 
 
-def test_a_pod_whose_entry_was_removed_is_not_listed_again() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_pod_whose_entry_was_removed_is_not_listed_again(fails: bool) -> None:
     on = stage(WORKLOAD)
     on.come(*new("b", "c"))
     assert lists(on) == [("train", "b", "c")]
     on.lose_entries("b")
+    if fails:
+        on.put(*map(failed, new("b")))
     assert lists(on, seconds=50.0) == []
 
 
