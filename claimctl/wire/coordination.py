@@ -18,7 +18,7 @@ PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 def micro_time(moment: datetime) -> str:
     """A MicroTime as the API server accepts it: UTC with exactly six digits of fraction."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class LeaseSpec(Wire, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from kube_in_process.crd.definitions import Definitions
 from kube_in_process.http.documents.lookup import Documents
 from kube_in_process.http.handler import Handler
 from kube_in_process.http.tables.shapes import Tables
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.options import Authorization, ClusterOptions
 from kube_in_process.seams import Clock
 from kube_in_process.storage.store import Store
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.eviction import evict
 

@@ -17,7 +17,7 @@ from kube_in_process.objects import Object
 from kube_in_process.storage.store import Revision
 
 FOREVER = float("inf")
-_PODS = ("", "pods")
+PODS = ("", "pods")
 _BLUR = 1.0
 """Seconds by which the time in a status may be earlier than what it tells."""
 
@@ -51,7 +51,7 @@ def runs_of(
     """
     pods: dict[str, _Statuses] = {}
     for revision in history:
-        if (revision.group, revision.plural) == _PODS:
+        if (revision.group, revision.plural) == PODS:
             pod = revision.object()
             pods.setdefault(uid(pod), _Statuses()).see(pod, gone=revision.type == "DELETED")
     runs = (_cut(run, deaths.get(run.node, ())) for pod in pods.values() for run in pod.runs())

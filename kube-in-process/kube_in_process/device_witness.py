@@ -21,8 +21,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
+import msgspec
+
 from kube_in_process.cluster import Cluster
-from kube_in_process.containers import FOREVER, ContainerRun, runs_of
+from kube_in_process.containers import FOREVER, PODS, ContainerRun, runs_of
 from kube_in_process.habits.call import Call
 from kube_in_process.habits.habit import PREPARE, UNPREPARE
 from kube_in_process.storage.store import Revision
@@ -146,7 +148,11 @@ def judge(
 def judge_cluster(cluster: Cluster) -> list[DeviceFault]:
     """The faults in the history of a cluster in a process, by the calls of each of its drivers."""
     shift = cluster.clock.now().timestamp() - cluster.clock.monotonic()
-    history = [replace(revision, at=revision.at + shift) for revision in cluster.history()]
+    history = [
+        msgspec.structs.replace(revision, at=revision.at + shift)
+        for revision in cluster.history()
+        if (revision.group, revision.plural) in (_CLAIMS, PODS)
+    ]
     deaths = {
         node: [time + shift for time in times] for node, times in cluster.kubelet.deaths.items()
     }

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from kube_in_process.wording import worded_for
 
 Details = dict[str, Any]
@@ -144,8 +146,7 @@ def too_long(path: str, limit: int) -> FieldError:
     return FieldError("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """The subject of an error. ``kind`` is the plural resource name, or the Kind in a 422."""
 
     group: str

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from kube_in_process.virtual import VirtualLoop
 
@@ -50,16 +52,15 @@ class CallsWanted(Exception):
         self.calls = tuple(calls)
 
 
-@dataclass(slots=True)
-class Replies:
+class Replies(msgspec.Struct):
     """The answers that came for a write, or for the writes of a component. ``none_asked``: no
     webhook is called for them, as nobody could wait for it."""
 
     none_asked: bool = False
     token_volume: str = ""
     """The name of the volume with a pod's token: a write that begins once more keeps it."""
-    _kept: dict[str, WebhookReply] = field(default_factory=dict)
-    _about: dict[str, list[WebhookReply]] = field(default_factory=dict)
+    _kept: dict[str, WebhookReply] = msgspec.field(default_factory=dict)
+    _about: dict[str, list[WebhookReply]] = msgspec.field(default_factory=dict)
 
     def to(self, call: WebhookCall) -> WebhookReply | None:
         """The answer to a call; None if it was not made yet."""

@@ -183,6 +183,20 @@ async def test_a_custom_object_is_changed_by_its_schema() -> None:
     assert (await asked.merge_patch(f"{path}/t", {"m": 5})).body["n"] == 6
 
 
+async def test_each_mutation_sees_variables_of_the_object_as_the_one_before_left_it() -> None:
+    asked = server()
+    patch = {"expression": "Object{data: {'a': variables.longer}}"}
+    await put(
+        asked,
+        MUTATING,
+        {"resourceRules": [rule("configmaps")]},
+        variables=[{"name": "longer", "expression": "object.data.a + 'x'"}],
+        mutations=[{"patchType": "ApplyConfiguration", "applyConfiguration": patch}] * 2,
+        reinvocationPolicy="Never",
+    )
+    assert (await asked.send("POST", MAPS, config_map(a="x"))).body["data"] == {"a": "xxx"}
+
+
 async def test_an_eviction_is_no_deletion_and_the_grace_period_of_a_pod_is_seen() -> None:
     asked = server()
     match = {"resourceRules": [rule("pods", operation="DELETE")]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from kube_in_process.containers import FOREVER
 from kube_in_process.device_witness import judge, uses_of
 from kube_in_process.habits.call import Call
 from kube_in_process.storage.store import Revision, encode
+from msgspec.structs import replace
 
 Object = dict[str, Any]
 ONE, TWO = "uid-1", "uid-2"

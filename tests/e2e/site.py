@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from kube_in_process.cluster import Cluster
@@ -29,7 +29,7 @@ PEOPLE = "kubernetes-admin"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
 _DOWN_SECONDS = 4.0
-_LOOK_SECONDS, _LOOKS = 0.05, 20
+_LOOK_SECONDS, _LONGEST_WAIT = 0.05, 1.0
 SCHEDULER, KCM, KUBELET = "scheduler", "resourceclaim-controller", "kubelet"
 """The components that scenarios pause; of kube-controller-manager only the claim controller."""
 
@@ -157,7 +157,8 @@ class EmbeddedSite:
         self.excused: set[str] = set()
         self.dialect = cluster.options.preset
         self._backup = 0
-        self._looked = 0
+        self._written = asyncio.Event()
+        cluster.store.subscribe(lambda revision: self._written.set())
         options = cluster.options
         self.fleet = Fleet(
             options.kubernetes_version,
@@ -169,12 +170,17 @@ class EmbeddedSite:
         self.nodes = self.fleet.names
 
     async def look_again(self) -> None:
-        """After a write; or after a while, since a condition may be about a process, too."""
-        for _ in range(_LOOKS):
-            await asyncio.sleep(_LOOK_SECONDS)
-            if self._cluster.store.revision != self._looked:
-                break
-        self._looked = self._cluster.store.revision
+        """A moment after a write, when others have seen it.
+
+        Without one after a while, since a condition may be about a process, too.
+        """
+        began = asyncio.get_running_loop().time()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_WAIT):
+                await self._written.wait()
+        waited = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(_LOOK_SECONDS - waited % _LOOK_SECONDS)
+        self._written.clear()
 
     def connection(self, user: str) -> Transport:
         if user == CONTROLLER_USER:

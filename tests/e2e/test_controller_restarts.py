@@ -32,6 +32,10 @@ SOON = 40.0
 clusters = pytest.mark.parametrize(
     "options", [NATIVE, *ONE_BY_ONE.values()], ids=["native", *ONE_BY_ONE]
 )
+with_and_without_lists = pytest.mark.parametrize(
+    "options", [NATIVE, HOLD_136], ids=["native", "1.36"]
+)
+"""For what costs the grace: whether PodGroups are served then matters only to what costs none."""
 
 
 async def leader(stage: Stage) -> UnreliableTransport:
@@ -113,7 +117,7 @@ async def test_the_workload_ends_while_no_controller_runs(stage: Stage) -> None:
     await stage.until_released(within=SOON)
 
 
-@clusters
+@with_and_without_lists
 async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: Stage) -> None:
     transport = await leader(stage)
     await held(stage, grace=stage.scaled(GRACE))
@@ -125,7 +129,7 @@ async def test_a_pod_that_vanishes_while_no_controller_runs_is_a_ghost(stage: St
     await stage.until_released(within=GRACE * 2)
 
 
-@clusters
+@with_and_without_lists
 async def test_a_pod_that_comes_and_vanishes_while_no_controller_runs_is_a_ghost(
     stage: Stage,
 ) -> None:
@@ -168,7 +172,7 @@ async def test_a_gap_costs_no_grace_if_the_claim_is_the_same_after_it(stage: Sta
     await stage.until_released(within=10)
 
 
-@clusters
+@with_and_without_lists
 async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Stage) -> None:
     """The leader has seen it and has not put it on record."""
     transport = await leader(stage)
@@ -181,7 +185,7 @@ async def test_a_ghost_of_the_last_moment_is_not_lost_with_its_leader(stage: Sta
     await stage.until_released(within=GRACE * 2)
 
 
-@clusters
+@with_and_without_lists
 async def test_leaders_that_are_killed_one_after_the_other_lose_no_ghost(stage: Stage) -> None:
     """Each begins at a checkpoint, of its own predecessor or of an earlier one."""
     transport = await leader(stage)
@@ -207,7 +211,7 @@ def after_a_restart_of_the_server(stage: Stage) -> UnreliableTransport:
     return transport
 
 
-@clusters
+@with_and_without_lists
 async def test_where_the_server_was_restarted_the_grace_counts(stage: Stage) -> None:
     """A restored etcd would look the same to the new controller."""
     transport = await leader(stage)
@@ -248,7 +252,7 @@ async def ends_with_the_grace(stage: Stage) -> None:
 
 
 @pytest.mark.alone
-@clusters
+@with_and_without_lists
 async def test_after_a_restore_a_pod_that_no_object_tells_of_has_its_grace(stage: Stage) -> None:
     """The only controller dies with the servers. The Lease comes back, with its checkpoint."""
     transport = await leader(stage)
@@ -260,7 +264,7 @@ async def test_after_a_restore_a_pod_that_no_object_tells_of_has_its_grace(stage
 
 
 @pytest.mark.alone
-@clusters
+@with_and_without_lists
 async def test_controllers_that_outlive_a_restore_end_and_begin_anew(stage: Stage) -> None:
     transports = [await leader(stage), UnreliableTransport(stage.connect())]
     stage.manager("standby", transport=transports[1], checkpoint=True)
@@ -276,7 +280,7 @@ async def test_controllers_that_outlive_a_restore_end_and_begin_anew(stage: Stag
 
 
 @pytest.mark.alone
-@clusters
+@with_and_without_lists
 async def test_a_controller_that_outlives_a_restore_of_a_moment_knows_the_lost_pods(
     stage: Stage,
 ) -> None:
@@ -289,7 +293,7 @@ async def test_a_controller_that_outlives_a_restore_of_a_moment_knows_the_lost_p
     await stage.until_released(within=LONG_GRACE * 2)
 
 
-@clusters
+@with_and_without_lists
 async def test_a_pod_that_vanishes_while_neither_server_nor_controller_runs_is_a_ghost(
     stage: Stage,
 ) -> None:

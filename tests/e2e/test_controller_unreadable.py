@@ -43,6 +43,10 @@ options = pytest.mark.parametrize(
 )
 
 
+without_groups = pytest.mark.parametrize("options", [NATIVE, HOLD_136], ids=["native", "1.36"])
+"""For what says nothing of a PodGroup: claimctl asks then for none."""
+
+
 async def controlled(stage: Stage) -> Spoiling:
     """A controller to which the objects of one's choice are unreadable."""
     transport = Spoiling(stage.connect())
@@ -214,7 +218,7 @@ async def test_a_pod_that_cannot_be_read_blocks_the_claims_that_it_names(stage: 
     await stage.until_released("slice", within=90)
 
 
-@options
+@without_groups
 async def test_a_pod_whose_claims_cannot_be_read_blocks_every_claim_of_its_namespace(
     stage: Stage,
 ) -> None:
@@ -232,7 +236,7 @@ async def test_a_pod_whose_claims_cannot_be_read_blocks_every_claim_of_its_names
     await stage.until_released("slice", within=90)
 
 
-@options
+@without_groups
 async def test_a_pod_that_goes_while_it_cannot_be_read_counts_as_one_that_vanished(
     stage: Stage,
 ) -> None:
@@ -273,7 +277,7 @@ async def test_a_claim_that_cannot_be_read_is_left_alone(stage: Stage, known: bo
     await stage.until_condition("Ready", "True", "Ready")
 
 
-@options
+@without_groups
 async def test_the_claim_of_a_reservation_that_cannot_be_read_is_left_alone(stage: Stage) -> None:
     await template(stage)
     transport = await controlled(stage)
@@ -287,7 +291,7 @@ async def test_the_claim_of_a_reservation_that_cannot_be_read_is_left_alone(stag
     await stage.until_released("slice", within=90)
 
 
-@options
+@without_groups
 @pytest.mark.parametrize("resource", [DEPLOYMENTS, REPLICASETS], ids=["Deployment", "ReplicaSet"])
 async def test_who_may_go_on_making_pods_keeps_the_claim(
     stage: Stage, resource: Resource[Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
@@ -13,6 +13,7 @@ from kube_in_process.real.client import Version
 from kube_in_process.real.servers.following import Follower
 from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.store import Revision
+from msgspec.structs import replace
 
 from claimctl.kube.errors import NotServed
 from claimctl.wire.base import Object

@@ -21,6 +21,7 @@ from claimctl.wire.base import decode
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
+    FINALIZER,
     DowngradePlan,
     DowngradePlanStatus,
 )
@@ -151,6 +152,28 @@ class Server:
         self.admin.create("claimreservations", body)
         if status:
             self.admin.patch("claimreservations", NAMESPACE, name, {"status": status}, "status")
+
+    @classmethod
+    def holding(
+        cls, *, replicas: int = 1, status: Mapping[str, Any] | None = None, **spec: Any
+    ) -> Server:
+        """A server on which a ClaimReservation holds the claim slice for the Deployment train.
+
+        Args:
+            status: further fields of its status.
+            spec: further fields of its spec.
+        """
+        made = cls.started()
+        reference = made.deployment(replicas=replicas)
+        made.claim("slice", reference)
+        made.reservation(status={**made.held_status(reference), **(status or {})}, **spec)
+        return made
+
+    def withdraw(self, reservation: str = "train") -> None:
+        """Delete a ClaimReservation that has claimctl's finalizer."""
+        finalizers = {"metadata": {"finalizers": [FINALIZER]}}
+        self.admin.patch("claimreservations", NAMESPACE, reservation, finalizers)
+        self.admin.delete("claimreservations", NAMESPACE, reservation)
 
     def held_status(self, reference: dict[str, str]) -> dict[str, Any]:
         """The status of a ClaimReservation that holds the claim slice."""

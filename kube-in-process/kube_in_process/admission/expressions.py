@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -47,6 +47,13 @@ class Names:
     variables: Mapping[str, str]
     server: AdmissionServer
     request: AdmissionRequest
+    _computed: dict[str, Any] = field(default_factory=dict)
+    _failed: dict[str, str] = field(default_factory=dict)
+
+    def see(self, obj: Object | None) -> None:
+        """From now on, the object is another one: variables are computed anew."""
+        self.values["object"] = obj
+        self._computed, self._failed = {}, {}
 
     def value(self, source: str) -> Any:
         """The value of an expression.
@@ -61,19 +68,18 @@ class Names:
             raise Failed(f"expression '{source}' resulted in error: {error}") from error
 
     def _value(self, source: str) -> Any:
-        computed: dict[str, Any] = {}
-        failed: dict[str, str] = {}
+        names = {**self.values, "variables": self._computed}
         for name in self._used(source):
+            if name in self._computed or name in self._failed:
+                continue
             try:
-                computed[name] = _expression(self.variables[name])(
-                    {**self.values, "variables": computed}
-                )
+                self._computed[name] = _expression(self.variables[name])(names)
             except (EvaluationError, ValueError) as error:
-                failed[name] = _without_variable(str(error), failed)
+                self._failed[name] = _without_variable(str(error), self._failed)
         try:
-            return _expression(source)({**self.values, "variables": computed})
+            return _expression(source)(names)
         except EvaluationError as error:
-            raise EvaluationError(_without_variable(str(error), failed)) from error
+            raise EvaluationError(_without_variable(str(error), self._failed)) from error
 
     def _used(self, source: str) -> Iterator[str]:
         """The variables that an expression uses, also through others, in their order."""

@@ -129,7 +129,7 @@ def _changed(
             shown = _mutated(server, mutation, names, shown)
         except (Failed, _Unapplied) as error:
             denial.add(policy, str(error))
-        names.values["object"] = shown.obj
+        names.see(shown.obj)
     return replace(in_version(server, shown, request.version))
 
 

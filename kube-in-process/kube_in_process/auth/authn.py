@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
+
+from msgspec.structs import replace
 
 from kube_in_process.errors import StatusError
 from kube_in_process.kinds.authorization import (

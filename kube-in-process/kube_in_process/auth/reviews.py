@@ -10,9 +10,9 @@ from kube_in_process.auth.authn import Tokens
 from kube_in_process.auth.rbac import Grant
 from kube_in_process.errors import FieldError, Subject, invalid, invalid_text, invalid_value
 from kube_in_process.kinds.authorization import Attributes, Authorizer
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target, stored
 from kube_in_process.verbs.writing import Write

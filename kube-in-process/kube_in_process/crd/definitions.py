@@ -16,12 +16,12 @@ from kube_in_process.crd.objects import CustomStrategy
 from kube_in_process.crd.validation import validate_definition
 from kube_in_process.errors import FieldError, bad_request
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.requests import MASTERS, Actor
 from kube_in_process.storage.store import Address, Author, Revision
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
 
@@ -83,12 +83,17 @@ class Definitions:
             self.columns.pop((kind.group, version, kind.plural), None)
 
     def schema_problem(self, raw: Object) -> str:
-        """The decoder's error text for the schemas below ``raw``; '' if there is none."""
-        for below in _inner(raw):
+        """The decoder's error text for the schemas below ``raw``; '' if there is none.
+
+        With ``raw``, the decoder has read those of its properties, and of their properties.
+        """
+        decoder = self._api.decoder
+        for below, is_read in _inner(raw):
             if not isinstance(below, dict):
                 return "boolean or JSON schema expected"
-            decoder = self._api.decoder
-            problem = decoder.model_problem("V1JSONSchemaProps", "JSONSchemaProps", below)
+            problem = ""
+            if not is_read:
+                problem = decoder.model_problem("V1JSONSchemaProps", "JSONSchemaProps", below)
             problem = problem or self.schema_problem(below)
             if problem:
                 return problem
@@ -175,12 +180,14 @@ class Definitions:
         self._api.store.put(address, obj, _AUTHOR)
 
 
-def _inner(raw: Object) -> Iterator[Any]:
-    """The schemas of the properties, the items and the additional properties."""
-    yield from (raw.get("properties") or {}).values()
+def _inner(raw: Object) -> Iterator[tuple[Any, bool]]:
+    """The schemas of the properties, which the decoder reads with ``raw``, and of the items and
+    the additional properties, which it does not."""
+    for below in (raw.get("properties") or {}).values():
+        yield below, True
     for key in ("items", "additionalProperties"):
         if not isinstance(raw.get(key), (bool, NoneType)):
-            yield raw[key]
+            yield raw[key], False
 
 
 def _soon(action: Callable[[], None]) -> None:

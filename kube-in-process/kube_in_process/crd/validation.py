@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kube_in_process.crd.rule_errors import rule_errors
@@ -16,6 +17,7 @@ from kube_in_process.errors import (
     required,
 )
 from kube_in_process.objects import Object
+from kube_in_process.storage.store import decode_any, encode
 from kube_in_process.text.names import label_1035
 
 Raw = Mapping[str, Any]
@@ -36,10 +38,16 @@ def validate_definition(obj: Object) -> Iterator[FieldError]:
     for key in ("plural", "kind"):
         if not names.get(key):
             yield required(f"spec.names.{key}")
-    yield from _versions(spec.get("versions") or [])
+    yield from _version_errors(encode(spec.get("versions") or []))
     if (spec.get("conversion") or {}).get("strategy") == "Webhook":
         text = "a conversion webhook is not emulated: no object is stored in two versions here"
         yield forbidden_field("spec.conversion.strategy", text)
+
+
+@lru_cache(maxsize=64)
+def _version_errors(versions: bytes) -> tuple[FieldError, ...]:
+    """Remembered, since the clusters of a process get the same definitions one after the other."""
+    return tuple(_versions(decode_any(versions)))
 
 
 def _versions(versions: list[Object]) -> Iterator[FieldError]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from unicodedata import category
 
+import msgspec
 import yaml
 
 from kube_in_process.errors import StatusError
@@ -23,14 +23,13 @@ _SUPPORTED = "application/json, application/yaml, application/vnd.kubernetes.pro
 _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """A complete answer; ``warnings`` become Warning headers."""
 
     status: int
     body: Object
     warnings: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kube_in_process.errors import (
     StatusError,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kube_in_process.errors import (
     FieldError,
@@ -32,8 +33,7 @@ from kube_in_process.webhook_calls import Replies
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """A resource request that is allowed. ``query`` has the first value of each name."""
 
     method: str
@@ -44,7 +44,7 @@ class Exchange:
     headers: Mapping[str, str]
     body: bytes | None
     warnings: list[str]
-    replies: Replies = field(default_factory=Replies)
+    replies: Replies = msgspec.field(default_factory=Replies)
     """The answers of webhooks that came for this request."""
 
     @property

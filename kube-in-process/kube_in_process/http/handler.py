@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import msgspec
+
 from kube_in_process.auth.authn import AccessControl
 from kube_in_process.errors import StatusError, not_allowed, unknown_resource
 from kube_in_process.http import answers, dispatch
@@ -160,8 +162,7 @@ class Handler:
                 await exchange.replies.fetch(wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     method: str
     path: str
     query: Query

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 _VERBS = {
     "GET": "get",
@@ -16,8 +17,7 @@ _VERBS = {
 _OF_NAMESPACES = ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A resource request. ``watch`` is set by the query or by an old /watch/ path."""
 
     group: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kube_in_process.storage.requests import Actor
 
@@ -16,8 +17,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
     return accounts, f"{accounts}:{namespace}", AUTHENTICATED
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """A request to authorize. For non-resource paths, only actor, verb and path are set."""
 
     actor: Actor

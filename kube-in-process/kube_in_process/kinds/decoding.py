@@ -175,12 +175,14 @@ def _inside_object(schema: Schema, value: dict[str, Json], place: Place) -> Iter
     struct = go_name(schema.definition) or place.struct
     for key, item in value.items():
         below = schema.field(key)
-        if below is not None:
-            # like the decoder, count only fields in the path, not keys of maps
-            path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
-            if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
-                path = f"{place.path}.DeviceConfiguration.opaque"
-            yield from _problems(below, item, Place(struct, path, schema.definition))
+        if below is None or (_fits(below, item) and below.format not in _FORMATS):
+            # most fields are sound scalars, for which no place is made
+            continue
+        # like the decoder, count only fields in the path, not keys of maps
+        path = place.path if schema.type == "map" else f"{place.path}.{key}".lstrip(".")
+        if schema.definition.endswith(_CONFIGURATIONS) and key == "opaque":
+            path = f"{place.path}.DeviceConfiguration.opaque"
+        yield from _problems(below, item, Place(struct, path, schema.definition))
 
 
 def _fits(schema: Schema, value: Json) -> bool:

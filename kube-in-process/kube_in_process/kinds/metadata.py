@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
 
@@ -30,11 +29,6 @@ _SERVER_OWNED = (
     "namespace",
     "name",
 )
-
-
-def timestamp(moment: datetime) -> str:
-    """A time in UTC to the second, as metav1.Time."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid(rng: Random) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
+import msgspec
+
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.authorization import Authorizer
 from kube_in_process.kinds.kind import Kind
@@ -18,8 +20,7 @@ from kube_in_process.storage.store import Store
 from kube_in_process.text.names import subdomain
 
 
-@dataclass(frozen=True, slots=True)
-class WriteContext:
+class WriteContext(msgspec.Struct, frozen=True):
     """A write and its server. ``verb`` is create, update, patch or apply."""
 
     features: Features

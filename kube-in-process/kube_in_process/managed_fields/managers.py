@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kube_in_process.kinds.kind import Kind
 from kube_in_process.managed_fields.comparing import FieldsDifference, difference
@@ -29,8 +30,7 @@ Entry = dict[str, Any]
 _NO_OBJECT: Object = {"metadata": {}}
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(msgspec.Struct, frozen=True):
     """The identity of an entry. An applier's API version does not count."""
 
     name: str
@@ -196,8 +196,7 @@ def _reduced(entry: Entry, change: FieldsDifference) -> Entry:
     return {**entry, "fieldsV1": left}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldWrite:
+class FieldWrite(msgspec.Struct, frozen=True):
     """A write other than apply. ``old`` is None at create. ``time`` is RFC 3339 to the second."""
 
     kind: Kind

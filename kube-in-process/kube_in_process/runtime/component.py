@@ -15,7 +15,6 @@ from random import Random
 from typing import ClassVar, Generic, Protocol
 
 from kube_in_process.errors import StatusError
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.objects import Object
 from kube_in_process.options import ClusterOptions, Features, Timings
 from kube_in_process.runtime.local import ApiFor, ConnectionLost, FaultHook, Waits
@@ -23,6 +22,7 @@ from kube_in_process.runtime.views import Feed, Views
 from kube_in_process.runtime.workqueue import K, WorkQueue
 from kube_in_process.seams import Clock
 from kube_in_process.storage.requests import MASTERS, Actor
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs.api import Api
 
 log = logging.getLogger(__name__)

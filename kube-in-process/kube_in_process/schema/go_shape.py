@@ -9,15 +9,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from kube_in_process.objects import Object
 from kube_in_process.schema.facts import FACTS
 from kube_in_process.schema.go_formats import without_breaks
 from kube_in_process.schema.tree import Schema
 from kube_in_process.text.quantity import canonical
+from kube_in_process.text.times import micro_timestamp, timestamp
 
 _ZERO: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
@@ -77,8 +80,7 @@ def empty(schema: Schema, nulls: Nulls = _NOW) -> Object:
     return struct
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     required: bool
     nulls: Nulls
 
@@ -109,11 +111,11 @@ def _items(schema: Schema, value: Any, nulls: Nulls) -> None:
 
 def _time(text: Any) -> Any:
     """metav1.Time: whole seconds in UTC."""
-    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromisoformat(text))
 
 
 def _micro_time(text: Any) -> Any:
-    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return micro_timestamp(datetime.fromisoformat(text))
 
 
 def _bytes(given: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from kube_in_process.schema.facts import FACTS
 from kube_in_process.schema.tree import Schema
@@ -51,6 +52,7 @@ def _package(schema: Schema) -> str:
     return match.group(0).lower() if match else "v1"
 
 
+@cache
 def go_name(definition: str) -> str:
     """The Go name of a client's model: DeviceRequest for V1DeviceRequest."""
     _, mark, name = definition.partition("V1")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from kube_in_process.webhook_calls import Replies
 
 MASTERS = "system:masters"
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(msgspec.Struct, frozen=True):
     """The user of a request. ``manager`` is the name for managed fields."""
 
     user: str
@@ -20,8 +19,7 @@ class Actor:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True):
     label_selector: str = ""
     field_selector: str = ""
     limit: int = 0
@@ -30,8 +28,7 @@ class ListOptions:
     resource_version_match: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchOptions(msgspec.Struct, frozen=True):
     """The options of a watch. Without ``timeout_seconds``, the server's own limit applies."""
 
     label_selector: str = ""
@@ -43,15 +40,13 @@ class WatchOptions:
     timeout_seconds: float | None = None
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """The result of a write, beside the object."""
 
     created: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """The options of a write. ``warnings`` collects texts of Warning headers. ``repeated`` has
     fields that the body has twice. The write sets ``outcome``. ``admission``: policies and webhooks
     are asked, whose answers are in ``replies``.
@@ -65,19 +60,18 @@ class WriteOptions:
     field_manager: str = ""
     force: bool = False
     internal: bool = False
-    warnings: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
-    outcome: Outcome = field(default_factory=Outcome)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    repeated: list[str] = msgspec.field(default_factory=list)
+    outcome: Outcome = msgspec.field(default_factory=Outcome)
     admission: bool = True
-    replies: Replies = field(default_factory=Replies)
+    replies: Replies = msgspec.field(default_factory=Replies)
 
     @property
     def created(self) -> bool:
         return self.outcome.created
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True):
     """``propagation`` is '', Background, Foreground or Orphan. ``dry_run`` is empty, or ``All``."""
 
     uid: str = ""
@@ -87,12 +81,11 @@ class DeleteOptions:
     orphan_dependents: bool | None = None
     dry_run: tuple[str, ...] = ()
     internal: bool = False
-    warnings: list[str] = field(default_factory=list)
-    replies: Replies = field(default_factory=Replies)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    replies: Replies = msgspec.field(default_factory=Replies)
 
 
-@dataclass(frozen=True, slots=True)
-class FaultPoint:
+class FaultPoint(msgspec.Struct, frozen=True):
     """A request before it is served. ``verb`` is an authorization verb (get, list, watch, ...)."""
 
     verb: str
@@ -104,8 +97,7 @@ class FaultPoint:
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A fault of a request; its parts may be combined.
 
     ``delay``: seconds before the request is served. ``status``: refuse the request with this code

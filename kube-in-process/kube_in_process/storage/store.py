@@ -31,8 +31,7 @@ def outline(data: bytes) -> Object:
     return dict(_outline_decoder.decode(data))
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """One write. ``data`` of a DELETED revision is the last state with the version of the deletion.
 
     ``group`` and ``plural`` are those of the storage (events of events.k8s.io are stored in the
@@ -60,8 +59,7 @@ class Revision:
         return None if self.previous is None else decode(self.previous)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """The storage address of an object."""
 
     group: str
@@ -74,8 +72,7 @@ class Address:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(msgspec.Struct, frozen=True):
     """The user and the verb of a write, for the history."""
 
     user: str
@@ -108,8 +105,7 @@ class _Table:
         del self.keys[bisect_left(self.keys, key)]
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(msgspec.Struct, frozen=True):
     """The objects of a list at one revision, to be read before the next write.
 
     A page of a long list costs what the page has, not what the list has.
@@ -120,7 +116,7 @@ class Items:
 
     keys: list[str]
     _present: Mapping[str, bytes]
-    _earlier: Mapping[str, bytes | None] = field(default_factory=dict)
+    _earlier: Mapping[str, bytes | None] = msgspec.field(default_factory=dict)
 
     def data(self, key: str) -> bytes:
         """The encoded object of one of the keys."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kube_in_process import errors
 from kube_in_process.errors import StatusError, Subject
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.namespaces import admit_namespace
 from kube_in_process.objects import Object
 from kube_in_process.storage.store import decode, encode
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs import writing
 from kube_in_process.verbs.reading import Target, stored
 from kube_in_process.verbs.writing import Write

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from kube_in_process import errors
 from kube_in_process.errors import StatusError, Subject
-from kube_in_process.kinds import metadata
 from kube_in_process.kinds.strategy import Strategy
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor, DeleteOptions, ListOptions
 from kube_in_process.storage.store import Author, decode, encode
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs import admitting
 from kube_in_process.verbs.reading import Target, list_objects, stored
 from kube_in_process.verbs.state import ServerState
@@ -21,8 +23,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True):
     """A deletion in progress."""
 
     state: ServerState
@@ -44,8 +45,7 @@ class Removal:
         return Author(self.actor.user, "delete")
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True):
     """The object for the answer; ``gone``: it was removed at once."""
 
     obj: Object
@@ -184,7 +184,7 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
     first = not meta.get("deletionTimestamp")
     if first:
         moment = removal.state.clock.now() + timedelta(seconds=grace)
-        meta["deletionTimestamp"] = metadata.timestamp(moment)
+        meta["deletionTimestamp"] = timestamp(moment)
         removal.strategy.mark_deleting(obj, grace)
         if meta.get("generation") and removal.strategy.deletion_raises_generation:
             meta["generation"] += 1
@@ -198,7 +198,7 @@ def _mark(removal: Removal, before: Object, obj: Object, grace: int) -> Object:
 
 def _shorten(removal: Removal, meta: Object, grace: int) -> None:
     moment = removal.state.clock.now() + timedelta(seconds=grace)
-    meta["deletionTimestamp"] = min(meta["deletionTimestamp"], metadata.timestamp(moment))
+    meta["deletionTimestamp"] = min(meta["deletionTimestamp"], timestamp(moment))
     meta["deletionGracePeriodSeconds"] = grace
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kube_in_process import errors
 from kube_in_process.errors import StatusError, Subject, bad_request
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.namespaces import admit_namespace
 from kube_in_process.objects import Object
 from kube_in_process.storage.requests import Actor, DeleteOptions, WriteOptions
 from kube_in_process.storage.selectors import parse_labels
 from kube_in_process.text.label_text import selector_text
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs import patching, writing
 from kube_in_process.verbs.deleting import Removal, delete
 from kube_in_process.verbs.reading import Target, stored

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any
+
+import msgspec
 
 from kube_in_process import errors
 from kube_in_process.kinds import metadata
@@ -16,8 +17,7 @@ from kube_in_process.verbs.reading import Target
 from kube_in_process.verbs.state import ServerState
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """A write in progress. ``verb`` is create, update, patch or apply. ``maps``: the object was
     patched as a map, as by a strategic merge patch. ``complete``: see ``Strategy.is_complete``."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from types import NoneType
 from typing import Any
+
+from msgspec.structs import replace
 
 from kube_in_process.errors import (
     NO_VERSION,
@@ -76,11 +77,12 @@ def _patch_object(
         write, new = replace(write, maps=True), _converted(write, new, strategic)
         # the map goes into a Go struct of the kind, whatever it names itself
         new |= {key: outward[key] for key in ("apiVersion", "kind")}
-    shown = _compact(new, sort_keys=True)
+    patched = encode(new)
     _check_patched(write, outward, new)
     try:
         obj = inward(write, new)
     except StatusError as error:
+        shown = _compact(decode(patched), sort_keys=True)
         raise _undecodable(error, shown, strategic) from None
     writing.check_namespace(write, obj["metadata"])
     check_name(write.target, obj["metadata"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from kube_in_process import errors
 from kube_in_process.errors import FieldError, StatusError, Subject
 from kube_in_process.kinds.kind import Kind
@@ -35,8 +37,7 @@ _TOO_OLD_TOKEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The target of a request; ``name`` is '' for collections."""
 
     kind: Kind

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kube_in_process import errors
 from kube_in_process.admission.service_accounts import give_account
@@ -14,6 +15,7 @@ from kube_in_process.objects import Object
 from kube_in_process.schema.conversion import Unconvertible
 from kube_in_process.storage.raw_json import sorted_keys
 from kube_in_process.storage.store import decode, encode
+from kube_in_process.text.times import timestamp
 from kube_in_process.verbs import admitting
 from kube_in_process.verbs.incoming import Write as Write
 from kube_in_process.verbs.incoming import check_api_version, check_name, inward
@@ -63,7 +65,7 @@ def _insert(write: Write, obj: Object) -> Object:
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = metadata.generated_name(meta["generateName"], state.rng)
     meta["uid"] = metadata.new_uid(state.rng)
-    meta["creationTimestamp"] = metadata.timestamp(state.clock.now())
+    meta["creationTimestamp"] = timestamp(state.clock.now())
     write.strategy.prepare_create(obj, write.context)
     field_errors = write.strategy.validate(obj, write.context)
     if write.strategy.validates_metadata and not _is_misnamed(write, obj):
@@ -171,7 +173,7 @@ def _record(write: Write, old: Object | None, new: Object) -> None:
         # the schema does not fit the object, which so loses its owners
         new["metadata"].pop("managedFields", None)
         return
-    moment = metadata.timestamp(write.state.clock.now())
+    moment = timestamp(write.state.clock.now())
     fields = FieldWrite(
         kind=write.target.kind,
         version=write.target.version_or_default,
@@ -423,7 +425,7 @@ def apply(write: Write, body: Object) -> Object:
         manager=write.options.field_manager,
         force=write.options.force,
         subresource=target.subresource,
-        time=metadata.timestamp(write.state.clock.now()),
+        time=timestamp(write.state.clock.now()),
     )
     applied = json.loads(json.dumps(write.state.applier.apply(request)))
     same = asked is not None and _without_bookkeeping(applied) == _without_bookkeeping(asked)

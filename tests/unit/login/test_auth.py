@@ -47,32 +47,26 @@ def counting(status: str) -> str:
     return COUNTING + answer(status).replace("NUMBER", "'$n'")
 
 
-def both(connection: Connection, *, reject: bool) -> list[str]:
-    """Two credentials in a row, the first rejected by the server or not."""
+@pytest.mark.parametrize(
+    ("end", "refused", "runs"),
+    [
+        pytest.param("2126-01-01T00:00:00Z", False, 1, id="its token is good"),
+        pytest.param("2020-01-01T00:00:00Z", False, 2, id="its token has ended"),
+        pytest.param(None, True, 2, id="its token was refused"),
+    ],
+)
+def test_a_plugin_is_run_again_for_a_token_that_is_not_good_any_more(
+    tmp_path: Path, end: str | None, refused: bool, runs: int
+) -> None:
+    until = "" if end is None else f', "expirationTimestamp": "{end}"'
+    auth = plugin(tmp_path, counting(f'{{"token": "t-NUMBER"{until}}}')).auth
 
-    async def main() -> list[str]:
-        first = await connection.auth.credentials()
-        second = await connection.auth.credentials(first if reject else None)
+    async def both() -> list[str]:
+        first = await auth.credentials()
+        second = await auth.credentials(first if refused else None)
         return [first.authorization, second.authorization]
 
-    return asyncio.run(main())
-
-
-def test_a_plugin_is_run_once_while_its_token_is_good(tmp_path: Path) -> None:
-    end = '"expirationTimestamp": "2126-01-01T00:00:00Z"'
-    connection = plugin(tmp_path, counting(f'{{"token": "t-NUMBER", {end}}}'))
-    assert both(connection, reject=False) == ["Bearer t-1", "Bearer t-1"]
-
-
-def test_a_plugin_is_run_again_for_a_token_that_was_refused(tmp_path: Path) -> None:
-    connection = plugin(tmp_path, counting('{"token": "t-NUMBER"}'))
-    assert both(connection, reject=True) == ["Bearer t-1", "Bearer t-2"]
-
-
-def test_a_plugin_is_run_again_for_a_token_that_has_ended(tmp_path: Path) -> None:
-    end = '"expirationTimestamp": "2020-01-01T00:00:00Z"'
-    connection = plugin(tmp_path, counting(f'{{"token": "t-NUMBER", {end}}}'))
-    assert both(connection, reject=False) == ["Bearer t-1", "Bearer t-2"]
+    assert asyncio.run(both()) == ["Bearer t-1", f"Bearer t-{runs}"]
 
 
 def test_a_plugin_gets_its_arguments_and_its_environment(tmp_path: Path) -> None:

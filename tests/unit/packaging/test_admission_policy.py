@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
-from kube_in_process.text.cel import compiled
 
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.wire.base import from_plain
 from claimctl.wire.reservations import WorkloadRef
 from claimctl.wire.workloads import Deployment
+from tests.unit.packaging.policies import matches, refusals
 
 FILE = Path(__file__).parents[3] / "deploy/components/admission-policy/admission-policy.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
@@ -48,18 +48,9 @@ def deployment(
 
 def warnings(body: Json) -> list[str]:
     """The messages of the policy for an object, as an API server evaluates it."""
-    spec = POLICY["spec"]
-    if not all(compiled(each["expression"])({"object": body}) for each in spec["matchConditions"]):
-        return []
-    variables: Json = {}
-    names = {"object": body, "variables": variables}
-    for each in spec["variables"]:
-        variables[each["name"]] = compiled(each["expression"])(names)
-    return [
-        " ".join(each["message"].split())
-        for each in spec["validations"]
-        if not compiled(each["expression"])(names)
-    ]
+    names = {"object": body}
+    told = refusals(POLICY, names) if matches(POLICY, names) else []
+    return [" ".join(each.split()) for each in told]
 
 
 def problems(body: Json) -> list[str]:

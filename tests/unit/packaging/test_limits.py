@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from kube_in_process.text.cel import compiled
 
 from claimctl.commands.install.components import NAMESPACE, Choice, chosen, documents
 from claimctl.reservation.facts.reasons import RetentionPolicy
 from generate.values import LimitKey
+from tests.unit.packaging.policies import refusals
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
@@ -24,22 +24,6 @@ def document(kind: str, name: str = "claimctl-limits", namespace: str = NAMESPAC
     every = chosen(Choice(("limits",), namespace))
     (body,) = [body for body in every if (body["kind"], body["metadata"]["name"]) == (kind, name)]
     return body
-
-
-def answers(policy: Json, names: Json, given: Json) -> list[str]:
-    """The messages with which the policy refuses an object; ``given`` are variables already."""
-    variables = dict(given)
-    names = {**names, "variables": variables}
-    for variable in policy["spec"]["variables"]:
-        if variable["name"] not in given:
-            variables[variable["name"]] = compiled(variable["expression"])(names)
-    return [
-        str(compiled(rule["messageExpression"])(names))
-        if "messageExpression" in rule
-        else rule["message"]
-        for rule in policy["spec"]["validations"]
-        if not compiled(rule["expression"])(names)
-    ]
 
 
 def reservation(given: Json) -> Json:
@@ -57,8 +41,7 @@ def refused(
         "object": reservation(spec),
         "oldObject": reservation(old) if old is not None else None,
     }
-    policy = document("ValidatingAdmissionPolicy")
-    return answers(policy, names, {"mayExceed": exempt})
+    return refusals(document("ValidatingAdmissionPolicy"), names, {"mayExceed": exempt})
 
 
 CASES: list[tuple[Json, Json, Json | None, int]] = [
@@ -99,11 +82,11 @@ CASES: list[tuple[Json, Json, Json | None, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("limits", "spec", "old", "refusals"), CASES)
+@pytest.mark.parametrize(("limits", "spec", "old", "count"), CASES)
 def test_only_what_exceeds_a_limit_and_is_worse_than_before_is_refused(
-    limits: Json, spec: Json, old: Json | None, refusals: int
+    limits: Json, spec: Json, old: Json | None, count: int
 ) -> None:
-    assert len(refused(limits, spec, old)) == refusals
+    assert len(refused(limits, spec, old)) == count
     assert refused(limits, spec, old, exempt=True) == []
 
 
@@ -130,7 +113,7 @@ def test_a_refusal_says_what_is_allowed_and_whom_to_ask() -> None:
 )
 def test_a_wrong_configmap_is_refused(data: Json, words: str) -> None:
     policy = document("ValidatingAdmissionPolicy", "claimctl-limits-values")
-    messages = answers(policy, {"object": {"data": data} if data else {}}, {})
+    messages = refusals(policy, {"object": {"data": data} if data else {}})
     assert [words in message for message in messages] == ([True] if words else [])
 
 

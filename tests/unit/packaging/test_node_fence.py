@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import cel
 import pytest
 import yaml
+
+from tests.unit.packaging.policies import matches, refusals
 
 FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "base" / "node-fence.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
@@ -24,15 +25,8 @@ def node(*taints: dict[str, str], **parts: Any) -> dict[str, Any]:
     }
 
 
-def evaluated(expression: str, names: dict[str, Any]) -> Any:
-    context = cel.Context()
-    context.update(names)
-    return cel.compile(expression).execute(context)
-
-
 def refused(before: Any, after: Any, operation: str = "UPDATE", subresource: str = "") -> list[str]:
     """The messages of the validations that fail."""
-    spec = POLICY["spec"]
     names: dict[str, Any] = {
         "object": after,
         "oldObject": before,
@@ -42,13 +36,7 @@ def refused(before: Any, after: Any, operation: str = "UPDATE", subresource: str
             "userInfo": {"username": ACCOUNT},
         },
     }
-    variables: dict[str, Any] = {}
-    for each in spec["variables"]:
-        variables[each["name"]] = evaluated(each["expression"], {**names, "variables": variables})
-    told = {**names, "variables": variables}
-    return [
-        each["message"] for each in spec["validations"] if not evaluated(each["expression"], told)
-    ]
+    return refusals(POLICY, names)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +128,7 @@ def test_nodes_are_neither_made_nor_deleted_and_their_status_stays(
 def test_it_concerns_the_account_in_every_namespace_and_nobody_else(
     user: str, concerned: bool
 ) -> None:
-    [condition] = POLICY["spec"]["matchConditions"]
-    names = {"request": {"userInfo": {"username": user}}}
-    assert evaluated(condition["expression"], names) is concerned
+    assert matches(POLICY, {"request": {"userInfo": {"username": user}}}) is concerned
 
 
 def test_the_policy_refuses_and_does_not_only_warn() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from kube_in_process.text.cel import compiled
+
+from tests.unit.packaging.policies import matches, refusals
 
 FOLDER = Path(__file__).parents[3] / "deploy/components/pod-deletion"
 POLICY, BINDING, AT_CREATION, AT_CREATION_BINDING = yaml.safe_load_all(
@@ -37,12 +38,7 @@ def message(
         "request": {"options": options, "userInfo": user or ADMIN},
         "namespaceObject": {"metadata": namespace or {"name": "ml"}},
     }
-    spec = POLICY["spec"]
-    if not all(compiled(each["expression"])(names) for each in spec["matchConditions"]):
-        return ""
-    [rule] = spec["validations"]
-    allowed = compiled(rule["expression"])(names)
-    return "" if allowed else str(compiled(rule["messageExpression"])(names))
+    return "".join(refusals(POLICY, names)) if matches(POLICY, names) else ""
 
 
 def test_a_running_pod_with_claims_is_not_deleted_at_once() -> None:
@@ -113,12 +109,11 @@ def test_a_claim_of_an_extended_resource_counts() -> None:
 def test_a_pod_with_claims_and_without_a_grace_period_is_refused_when_it_is_made(
     spec: Json, refused: bool
 ) -> None:
-    names, policy = {"object": {"spec": spec}}, AT_CREATION["spec"]
-    matches = all(compiled(it["expression"])(names) for it in policy["matchConditions"])
-    [rule] = policy["validations"]
-    assert (matches and not compiled(rule["expression"])(names)) is refused
-    assert "Set at least 1" in rule["message"]
-    assert policy["matchConstraints"]["resourceRules"][0]["operations"] == ["CREATE"]
+    names = {"object": {"spec": spec}}
+    told = refusals(AT_CREATION, names) if matches(AT_CREATION, names) else []
+    assert ["Set at least 1" in each for each in told] == [True] * refused
+    constraints = AT_CREATION["spec"]["matchConstraints"]
+    assert constraints["resourceRules"][0]["operations"] == ["CREATE"]
     assert AT_CREATION_BINDING["spec"] == {
         "policyName": AT_CREATION["metadata"]["name"],
         "validationActions": ["Deny"],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import cel
 import pytest
 import yaml
+
+from tests.unit.packaging.policies import refusals
 
 FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "base" / "pod-fence.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
@@ -23,24 +24,9 @@ def pod(*gates: dict[str, str], **spec: Any) -> dict[str, Any]:
     }
 
 
-def evaluated(expression: str, names: dict[str, Any]) -> Any:
-    context = cel.Context()
-    context.update(names)
-    return cel.compile(expression).execute(context)
-
-
 def refused(before: Any, after: Any) -> list[str]:
     """The messages of the validations that fail."""
-    names: dict[str, Any] = {"object": after, "oldObject": before}
-    variables = {
-        each["name"]: evaluated(each["expression"], names) for each in POLICY["spec"]["variables"]
-    }
-    told = {**names, "variables": variables}
-    return [
-        each["message"]
-        for each in POLICY["spec"]["validations"]
-        if not evaluated(each["expression"], told)
-    ]
+    return refusals(POLICY, {"object": after, "oldObject": before})
 
 
 @pytest.mark.parametrize(

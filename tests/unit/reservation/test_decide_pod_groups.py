@@ -10,7 +10,6 @@ from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import (
-    after,
     claim,
     deployment_ref,
     finished,
@@ -246,17 +245,6 @@ def test_a_claim_being_deleted_is_settled_and_deallocated_in_one_write() -> None
     on = stage(claim(GROUP, WORKLOAD, deleting=True), ACTIVE)
     assert on.settle(seconds=4.9) == []
     assert lists(on.settle(seconds=0.2)) == [((), True)]
-
-
-def test_devices_that_pods_cannot_reach_are_given_up_with_the_group() -> None:
-    on = stage(claim(GROUP, WORKLOAD), ACTIVE)
-    on.nodes = {"node-0": node(), "node-1": node("node-1")}
-    on.put(pending("a", unschedulable_at=after(0), group="train"))
-    assert on.settle(seconds=59) == []
-    assert lists(on.settle(seconds=8)) == [((WORKLOAD,), False)]
-    assert condition(on, "Released") == ("False", "PodsMayBeBound")
-    assert lists(on.settle(seconds=60)) == [((), True)]
-    assert condition(on, "Released") == ("True", "Reallocated")
 
 
 def test_a_fence_that_somebody_undoes_again_and_again_is_given_a_rest() -> None:

@@ -11,6 +11,7 @@ from claimctl.reservation.facts.snapshot import Evidence, LiveList, Rules
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, ReleaseProgress
 from tests.support.builders import (
     after,
@@ -75,28 +76,21 @@ def test_a_consumer_that_is_first_seen_waiting_at_a_fenced_claim_gets_its_holder
     assert lists(on.settle(seconds=60)) == [((WORKLOAD,), False)]
 
 
-def test_tombstones_that_fill_the_list_do_not_keep_the_next_pod_out() -> None:
-    names = [f"p{i}" for i in range(255)]
-    on = stage(claim(*map(tomb, names), WORKLOAD), ACTIVE)
-    on.put(*map(finished, names), pending("next"))
-    assert lists(on.settle(seconds=5)) == [((), True)]
-
-
-def test_pods_that_a_hold_of_an_ended_workload_keeps_out_get_other_devices() -> None:
-    for rules, shared in ((NATIVE, True), (HOLD, False)):
-        created_for = WORKLOAD if shared else None
-        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
-        on.put(pending("a", unschedulable_at=after(0)))
-        assert lists(on.settle(seconds=68))[-1] == ((), True)
-
-
-def test_a_pod_with_a_scheduling_gate_keeps_no_device_of_an_ended_workload() -> None:
-    """Whoever gates it may be waiting until the device is free."""
-    for rules, shared in ((NATIVE, True), (HOLD, False)):
-        created_for = WORKLOAD if shared else None
-        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
-        on.put(gated(pending("a")))
-        assert lists(on.settle(seconds=68))[-1] == ((), True)
+@pytest.mark.parametrize("rules", [NATIVE, HOLD], ids=["native", "hold"])
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param(pending("a", unschedulable_at=after(0)), id="the hold keeps it out"),
+        pytest.param(gated(pending("a")), id="whoever gates it may wait for the device"),
+    ],
+)
+def test_the_devices_of_an_ended_workload_go_to_a_pod_that_waits(rules: Rules, waits: Pod) -> None:
+    shared = rules is NATIVE
+    on = stage(
+        claim(WORKLOAD, shared=shared, created_for=WORKLOAD if shared else None), GONE, rules
+    )
+    on.put(waits)
+    assert lists(on.settle(seconds=68))[-1] == ((), True)
 
 
 def test_a_pod_with_a_scheduling_gate_takes_no_device_from_a_workload_that_wants_pods() -> None:
@@ -302,13 +296,17 @@ def test_a_pod_that_waits_for_an_allocation_somebody_left_behind_gets_another() 
     assert lists(on.settle(seconds=8)) == [((), True)]
 
 
-@pytest.mark.parametrize("workload", [ACTIVE, GONE], ids=["active", "ended"])
-def test_tombstones_that_fill_the_list_of_a_claim_that_is_asked_for_go_for_the_next_pod(
-    workload: WorkloadState,
+@pytest.mark.parametrize(
+    ("annotations", "workload"),
+    [(None, ACTIVE), (ASKED, ACTIVE), (ASKED, GONE)],
+    ids=["held", "asked for", "asked for, and ended"],
+)
+def test_tombstones_that_fill_the_list_go_for_the_next_pod(
+    annotations: dict[str, str] | None, workload: WorkloadState
 ) -> None:
     names = [f"p{i}" for i in range(255)]
-    asked = reservation(status=held_status(), annotations=ASKED)
-    on = stage(claim(*map(tomb, names), WORKLOAD), workload, reserved=asked)
+    made = reservation(status=held_status(), annotations=annotations)
+    on = stage(claim(*map(tomb, names), WORKLOAD), workload, reserved=made)
     on.put(*map(finished, names), pending("next"))
     assert lists(on.settle(seconds=5)) == [((), True)]
 

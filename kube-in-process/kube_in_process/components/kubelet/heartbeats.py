@@ -7,7 +7,6 @@ kubelet that starts does both at once.
 
 from __future__ import annotations
 
-from datetime import UTC
 from random import Random
 
 from kube_in_process.components.kubelet.kubelet import Kubelet
@@ -16,6 +15,7 @@ from kube_in_process.errors import NotFound
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Component, Context
 from kube_in_process.runtime.views import Change
+from kube_in_process.text.times import micro_timestamp
 
 NAMESPACE = "kube-node-lease"
 JITTER = 0.04
@@ -72,7 +72,7 @@ class HeartbeatWriter(Component[Task]):
         spec: Object = {
             "holderIdentity": name(node),
             "leaseDurationSeconds": seconds,
-            "renewTime": self.context.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "renewTime": micro_timestamp(self.context.clock.now()),
         }
         try:
             self.api.patch("leases", NAMESPACE, name(node), {"spec": spec})

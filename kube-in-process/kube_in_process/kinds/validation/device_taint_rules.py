@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.conditions import condition_errors
 from kube_in_process.kinds.validation.device_health import taint_errors
@@ -13,6 +12,7 @@ from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.raw_json import same
 from kube_in_process.text import names
+from kube_in_process.text.times import timestamp
 
 
 class TaintRuleStrategy(Strategy):

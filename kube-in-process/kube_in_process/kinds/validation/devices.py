@@ -9,7 +9,7 @@ from typing import ClassVar
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.kind import Kind
-from kube_in_process.kinds.metadata import timestamp, validate_again
+from kube_in_process.kinds.metadata import validate_again
 from kube_in_process.kinds.strategy import WriteContext
 from kube_in_process.kinds.validation.betas import Converted, flattened, unflattened
 from kube_in_process.kinds.validation.device_health import binding_errors, taint_errors
@@ -26,6 +26,7 @@ from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.storage.raw_json import same
 from kube_in_process.text import names
+from kube_in_process.text.times import timestamp
 
 _DEVICES_LIMIT = 128
 _VALUE_LIMIT = 64

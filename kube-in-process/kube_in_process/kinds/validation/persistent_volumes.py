@@ -7,7 +7,6 @@ from typing import Any
 from kube_in_process import errors
 from kube_in_process.errors import FieldError
 from kube_in_process.kinds.defaults.storage import default_volume
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.strategy import Strategy, WriteContext
 from kube_in_process.kinds.validation.node_selectors import node_selector
 from kube_in_process.kinds.validation.volumes import (
@@ -21,6 +20,7 @@ from kube_in_process.objects import Object
 from kube_in_process.options import Features
 from kube_in_process.text import names
 from kube_in_process.text.quantity import number
+from kube_in_process.text.times import timestamp
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _SOURCES = (

@@ -10,7 +10,6 @@ from kube_in_process import errors
 from kube_in_process.errors import FieldError, Subject
 from kube_in_process.kinds.builtin import RESIZE_SINCE
 from kube_in_process.kinds.defaults.pods import admit_tolerations, default_pod, qos_class
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.kinds.strategy import Strategy, WriteContext, restore
 from kube_in_process.kinds.validation.pod_resize import (
     admit_resize,
@@ -25,6 +24,7 @@ from kube_in_process.options import Features
 from kube_in_process.storage.requests import DeleteOptions
 from kube_in_process.storage.store import Address, decode, encode
 from kube_in_process.text import names
+from kube_in_process.text.times import timestamp
 
 _IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"

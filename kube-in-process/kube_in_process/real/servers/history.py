@@ -16,10 +16,11 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from msgspec.structs import replace
 
 from kube_in_process.real.client import Document, lines
 from kube_in_process.real.servers.audit import AUDITED, AuditedWrite, AuditLog

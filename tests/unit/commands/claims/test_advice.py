@@ -31,10 +31,7 @@ async def explained(server: Server) -> Explanation:
 
 
 async def test_after_a_release_nothing_advises_to_release_again() -> None:
-    server = Server.started()
-    reference = server.deployment(replicas=0)
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference), retentionPolicy="Persistent")
+    server = Server.holding(replicas=0, retentionPolicy="Persistent")
     status = {"status": {"allocation": None, "reservedFor": None}}
     server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
     told = await explained(server)
@@ -136,10 +133,7 @@ async def test_a_claim_that_cannot_be_held_is_never_scaled_to_zero() -> None:
 
 
 async def test_a_hold_for_a_workload_that_is_gone_says_so_and_how_to_free_it() -> None:
-    server = Server.started()
-    reference = server.deployment(replicas=0)
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference), retentionPolicy="Manual")
+    server = Server.holding(replicas=0, retentionPolicy="Manual")
     server.admin.delete("deployments", NAMESPACE, "train")
     assert advice(await explained(server)) == (
         "Deployment train does not exist any more. If nobody needs the devices, free them: "

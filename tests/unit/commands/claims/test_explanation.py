@@ -29,11 +29,8 @@ async def explained(server: Server) -> Explanation:
 
 
 async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
+    server = Server.holding()
     server.pod("a")
-    server.reservation(status=server.held_status(reference))
     told = await explained(server)
     assert claim_lines(told)[7:] == [
         "Held by:",
@@ -51,11 +48,8 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
 
 
 async def test_a_claim_that_a_downgrade_froze_is_not_held_and_nothing_is_not_all_well() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
+    server = Server.holding()
     server.pod("a")
-    server.reservation(status=server.held_status(reference))
     await server.carry_out()
     told = await explained(server)
     lines = claim_lines(told)
@@ -70,10 +64,7 @@ async def test_a_claim_that_a_downgrade_froze_is_not_held_and_nothing_is_not_all
 
 
 async def test_an_idle_claim_can_be_released_at_once() -> None:
-    server = Server.started()
-    reference = server.deployment(replicas=0)
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference), retentionPolicy="Persistent")
+    server = Server.holding(replicas=0, retentionPolicy="Persistent")
     told = await explained(server)
     assert (told.releasable, told.release) == (True, None)
     assert advice(told) == (
@@ -84,14 +75,9 @@ async def test_an_idle_claim_can_be_released_at_once() -> None:
 
 async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -> None:
     """The controller counts from what it saw first; explain's own clock says nothing."""
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
+    server = Server.holding(status=WAITING)
     server.pod("late", node="")
-    server.reservation(status=server.held_status(reference) | WAITING)
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server.withdraw()
     server.write_list()
     told = await explained(server)
     (blocker,) = told.obstacles
@@ -175,23 +161,15 @@ async def test_a_hold_that_is_over_releases_nothing_while_another_one_is_there()
 
 
 async def test_the_document_says_what_a_withdrawn_reservation_asks_for() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference))
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server = Server.holding()
+    server.withdraw()
     told = as_json(explanation_of(await explained(server), NOW))
     assert [each["action"] for each in told["reservations"]] == ["Release"]
 
 
 async def test_the_document_carries_the_verdict() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
+    server = Server.holding()
     server.pod("a")
-    server.reservation(status=server.held_status(reference))
     told = as_json(explanation_of(await explained(server), NOW))
     assert (told["apiVersion"], told["kind"]) == (
         "cli.claimctl.io/v1alpha1",

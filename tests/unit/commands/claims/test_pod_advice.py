@@ -18,9 +18,7 @@ async def test_a_release_that_is_under_way_takes_a_moment() -> None:
     server.claim("slice", reference)
     release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
     server.reservation(status=server.held_status(reference) | {"release": release})
-    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
-    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server.withdraw()
     server.pod("late", node="")
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert found.reasons()[0][0] == "ClaimReleasing"

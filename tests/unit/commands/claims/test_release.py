@@ -113,9 +113,7 @@ async def test_a_claim_that_is_released_anyway_gets_no_request_that_lies_in_wait
     server.claim("slice", reference)
     server.pod("a")
     server.reservation("one", status=server.held_status(reference) | {"observedGeneration": 1})
-    held = {"metadata": {"finalizers": ["claimctl.io/release"]}}
-    server.admin.patch("claimreservations", NAMESPACE, "one", held)
-    server.admin.delete("claimreservations", NAMESPACE, "one")
+    server.withdraw("one")
     seen = {"status": {"observedGeneration": 2, "consumers": 1}}
     server.admin.patch("claimreservations", NAMESPACE, "one", seen, "status")
     session = Session(server.client, server.clock, NAMESPACE, server.spoiling)

@@ -103,78 +103,58 @@ async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step
     )
 
 
-async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact() -> None:
-    made = Server.started()
-    reference = made.deployment()
-    made.claim("slice", reference)
-    made.reservation(status=made.held_status(reference), retentionPolicy="Manual")
-    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    claims = (await made.client.list(RESOURCECLAIMS)).items
-    listed = {("apps", "deployments"): frozenset({"other"})}
-    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
+async def without_workload(made: Server, dialect: str = "native") -> ObservedCluster:
+    """What doctor has read when the Deployment train is not listed any more."""
+    return ObservedCluster(
+        dialect,
+        (await made.client.list(RESOURCECLAIMS)).items,
+        uids={("apps", "deployments"): frozenset({"other"})},
+        reservations=(await made.client.list(CLAIMRESERVATIONS)).items,
+    )
+
+
+def dangling(seen: ObservedCluster) -> Finding:
     (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
-    assert finding.message.endswith("`claimctl release slice -n ml` frees them")
-    (finding,) = findings(replace(seen, reservations=()))
-    assert finding.verdict == "problem"
+    assert finding.check == "dangling-references"
+    return finding
+
+
+def said(type_: str, status: str, reason: str) -> dict[str, object]:
+    """A status with this condition."""
+    told = {"type": type_, "status": status, "reason": reason, "message": "why"}
+    return {"conditions": [{**told, "lastTransitionTime": "2026-03-01T12:00:00Z"}]}
 
 
 @pytest.mark.parametrize(
-    ("reason", "verdict"),
-    [("ForceDeletedPods", "waits"), ("Releasing", "fact"), ("Held", "problem")],
+    ("dialect", "status", "verdict"),
+    [
+        pytest.param("hold", said("Released", "False", "ForceDeletedPods"), "waits", id="a ghost"),
+        pytest.param("hold", said("Released", "False", "Releasing"), "fact", id="it goes"),
+        pytest.param("hold", said("Released", "False", "Held"), "problem", id="it does not go"),
+        pytest.param("native", said("Reserved", "True", "Reserved"), "fact", id="for its pods"),
+    ],
 )
 async def test_a_workload_that_is_gone_waits_for_the_release_that_takes_its_entry_out(
-    reason: str, verdict: str
+    dialect: str, status: dict[str, object], verdict: str
 ) -> None:
-    made = Server.started()
-    reference = made.deployment()
-    made.claim("slice", reference)
-    said = {
-        "type": "Released",
-        "status": "False",
-        "reason": reason,
-        "message": "pod a was force-deleted",
-        "lastTransitionTime": "2026-03-01T12:00:00Z",
-    }
-    made.reservation(status={**made.held_status(reference), "conditions": [said]})
-    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    claims = (await made.client.list(RESOURCECLAIMS)).items
-    listed = {("apps", "deployments"): frozenset({"other"})}
-    seen = ObservedCluster("hold", claims, uids=listed, reservations=reservations)
-    (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", verdict)
-    (used,) = findings(replace(seen, in_use=frozenset({claims[0].metadata.uid})))
-    assert used.verdict == "waits", "its last pods end"
+    seen = await without_workload(Server.holding(status=status), dialect)
+    assert dangling(seen).verdict == verdict
+    used = replace(seen, in_use=frozenset({seen.claims[0].metadata.uid}))
+    assert dangling(used).verdict == "waits", "its last pods end"
 
 
-async def test_a_hold_for_the_pods_of_a_workload_that_is_gone_is_no_problem() -> None:
-    made = Server.started()
-    reference = made.deployment()
-    made.claim("slice", reference)
-    reserved = {"type": "Reserved", "status": "True", "reason": "Reserved", "message": ""}
-    stamped = {**reserved, "lastTransitionTime": "2026-03-01T12:00:00Z"}
-    made.reservation(status=made.held_status(reference) | {"conditions": [stamped]})
-    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    claims = (await made.client.list(RESOURCECLAIMS)).items
-    listed = {("apps", "deployments"): frozenset({"other"})}
-    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
-    (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
+async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact() -> None:
+    seen = await without_workload(Server.holding(retentionPolicy="Manual"))
+    assert dangling(seen).verdict == "fact"
+    assert dangling(seen).message.endswith("`claimctl release slice -n ml` frees them")
+    assert dangling(replace(seen, reservations=())).verdict == "problem"
 
 
 async def test_what_is_gone_from_a_list_is_no_problem_while_the_claim_is_released() -> None:
-    made = Server.started()
-    made.claim("slice", made.deployment())
     release = {"step": "Fenced", "reason": "Withdrawn", "claimUID": "any"}
-    made.reservation(status=made.held_status({}) | {"release": release, "reservedFor": None})
-    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    claims = (await made.client.list(RESOURCECLAIMS)).items
-    listed = {("apps", "deployments"): frozenset({"other"})}
-    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
-    (finding,) = findings(seen)
-    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
-    (finding,) = findings(replace(seen, reservations=()))
-    assert finding.verdict == "problem"
+    seen = await without_workload(Server.holding(status={"release": release, "reservedFor": None}))
+    assert dangling(seen).verdict == "fact"
+    assert dangling(replace(seen, reservations=())).verdict == "problem"
 
 
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:

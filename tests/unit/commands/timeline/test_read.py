@@ -77,10 +77,7 @@ def _terminated(state: dict[str, Any]) -> dict[str, Any]:
 async def test_a_history_that_ends_too_early_is_not_believed(
     kind: Resource[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference))
+    server = Server.holding()
     server.pod("a")
     watch = Client.watch
 
@@ -114,10 +111,7 @@ async def test_after_the_first_error_no_read_of_the_history_goes_on() -> None:
 
 
 async def test_a_server_that_has_forgotten_tells_what_its_objects_say() -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference))
+    server = Server.holding()
     server.pod("a")
     server.handler.fault = forgets
     found = await read(server.client, server.clock, NAMESPACE, "slice")
@@ -174,10 +168,7 @@ async def test_events_are_read_where_they_may_be_read(groups: tuple[str, ...], t
 async def test_a_workloads_events_about_another_claim_are_left_out(
     related: dict[str, str] | None, told: bool, group: str
 ) -> None:
-    server = Server.started()
-    reference = server.deployment()
-    server.claim("slice", reference)
-    server.reservation(status=server.held_status(reference))
+    server = Server.holding()
     about = {"kind": "Deployment", "name": "train", "namespace": NAMESPACE}
     event = {**EVENT, "regarding": about, **({"related": related} if related else {})}
     await server.client.create(EVENTS, event, NAMESPACE)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
-from claimctl.wire.base import Present
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
-from tests.support.builders import NAMESPACE, pending, running
+from tests.support.builders import NAMESPACE, gated, pending, running
 from tests.support.hand_clock import HandClock
 
 
@@ -39,51 +39,29 @@ class Watch:
         return self.seen.ages(self.pods.values())
 
 
-def gated(pod: Pod) -> Pod:
-    return replace(pod, spec=replace(pod.spec, scheduling_gates=(Present(),)))
+POD = pending("a")
 
 
-def test_a_pod_arrives_with_its_first_watch_event() -> None:
+@pytest.mark.parametrize(
+    ("shown", "age"),
+    [
+        pytest.param([(POD, False), (POD, False)], 11, id="its first event counts"),
+        pytest.param([(POD, True), (POD, False)], None, id="a list brings it"),
+        pytest.param([(POD, False), (POD, True)], 11, id="a relist changes nothing"),
+        pytest.param([(gated(POD), False)], None, id="it has a gate"),
+        pytest.param([(gated(POD), False), (POD, False)], 1, id="its last gate goes"),
+        pytest.param([(gated(POD), False), (POD, True)], None, id="its gate goes unseen"),
+        pytest.param([(POD, False), (running("a"), False)], None, id="a bound pod is forgotten"),
+    ],
+)
+def test_a_pod_arrives_with_the_event_that_shows_it_without_a_gate(
+    shown: list[tuple[Pod, bool]], age: float | None
+) -> None:
+    """Each with whether a LIST shows it."""
     watch = Watch()
-    watch.shows(pending("a"))
-    watch.shows(pending("a"))
-    assert watch.ages() == {"uid-a": 11}
-
-
-def test_a_pod_that_a_list_brings_has_no_known_arrival() -> None:
-    watch = Watch()
-    watch.shows(pending("a"), relist=True)
-    watch.shows(pending("a"))
-    assert watch.ages() == {}
-
-
-def test_a_relist_does_not_change_a_known_arrival() -> None:
-    watch = Watch()
-    watch.shows(pending("a"))
-    watch.shows(pending("a"), relist=True)
-    assert watch.ages() == {"uid-a": 11}
-
-
-def test_a_gated_pod_arrives_when_its_last_gate_is_gone() -> None:
-    watch = Watch()
-    watch.shows(gated(pending("a")))
-    assert watch.ages() == {}
-    watch.shows(pending("a"))
-    assert watch.ages() == {"uid-a": 1}
-
-
-def test_a_gated_pod_whose_gate_went_unseen_has_no_known_arrival() -> None:
-    watch = Watch()
-    watch.shows(gated(pending("a")))
-    watch.shows(pending("a"), relist=True)
-    assert watch.ages() == {}
-
-
-def test_a_bound_pod_is_forgotten() -> None:
-    watch = Watch()
-    watch.shows(pending("a"))
-    watch.shows(running("a"))
-    assert watch.ages() == {}
+    for pod, relist in shown:
+        watch.shows(pod, relist=relist)
+    assert watch.ages() == ({} if age is None else {"uid-a": age})
 
 
 def test_the_next_pod_of_a_name_arrives_anew() -> None:

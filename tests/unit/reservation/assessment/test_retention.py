@@ -385,9 +385,10 @@ def test_an_end_by_a_rule_is_read_live_before_anything_depends_on_it() -> None:
     (need,) = decide(stage(claim(WORKLOAD), cached).snapshot()).needs
     assert isinstance(need, ConfirmWorkload)
     assert need.reference.name == "train"
-    in_use = stage(claim(WORKLOAD, pod_ref("one")), cached)
-    in_use.pods = {"one": running("one")}
-    assert in_use.decide().needs == ()
+    for state in (cached, OVER):
+        in_use = stage(claim(WORKLOAD, pod_ref("one")), state)
+        in_use.put(running("one"))
+        assert decide(in_use.snapshot()).needs == (), "pods keep the claim anyway"
 
 
 def test_children_of_a_workload_whose_pods_never_named_the_claim_keep_it() -> None:
@@ -415,13 +416,6 @@ def test_children_that_are_left_keep_the_claim_of_a_collected_reservation() -> N
     on.children = ()
     assert lists(on.settle(seconds=60)) == [((), True)]
     assert on.reservations == {}
-
-
-def test_a_workload_that_is_over_and_whose_pods_run_is_not_asked_for_its_children() -> None:
-    on = stage(claim(WORKLOAD, pod_ref("one")), OVER)
-    on.pods = {"one": running("one")}
-    assert on.decide().needs == ()
-    assert lists(on.settle(seconds=1000)) == []
 
 
 def test_the_claim_of_a_workload_that_only_its_pods_describe_waits_for_the_first_pod() -> None:

@@ -100,30 +100,24 @@ def decision(
 
 
 @pytest.mark.parametrize(
-    ("status", "left"),
+    ("facts", "left"),
     [
         pytest.param({"last_consumer_time": after(-400)}, 200, id="it was used a while ago"),
         pytest.param({"consumers": 2}, LIMIT, id="it is not recorded yet that they went"),
+        pytest.param({"since_use": 5.0}, LIMIT - 5, id="no status records the use"),
+        pytest.param({"created": 1 - LIMIT}, 1, id="the reservation was made a while ago"),
         pytest.param({"last_consumer_time": after(-LIMIT)}, None, id="over"),
         pytest.param({}, None, id="it was never used"),
     ],
 )
-def test_the_time_counts_from_the_last_pod(status: dict[str, Any], left: float | None) -> None:
-    made = decision(**status)
+def test_the_time_counts_from_the_last_pod(facts: dict[str, Any], left: float | None) -> None:
+    made = decision(**facts)
     if left is None:
         assert (made.action, made.reason) == (Action.RELEASE, Reason.UNUSED_TOO_LONG)
     else:
         assert made.action is Action.HOLD
         assert made.blocker is not None
         assert (made.blocker.reason, made.blocker.after) == (Reason.WORKLOAD_STATE_UNKNOWN, left)
-
-
-def test_a_use_that_no_status_records_counts() -> None:
-    assert decision(since_use=5.0).action is Action.HOLD
-
-
-def test_a_reservation_that_was_just_made_has_the_whole_time() -> None:
-    assert decision(created=1 - LIMIT).action is Action.HOLD
 
 
 def test_a_release_that_has_begun_goes_on_without_the_limit() -> None:

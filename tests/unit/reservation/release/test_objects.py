@@ -48,16 +48,6 @@ def test_a_reservation_stays_until_a_pod_that_the_scheduler_listed_is_bound() ->
     assert [type(write) for write in on.settle(seconds=600)] == [SetFinalizer]
 
 
-def test_a_claim_that_the_scheduler_gives_up_is_released_before_its_reservation_goes() -> None:
-    on = withdrawn("a")
-    on.put(pending("a"))
-    on.settle(seconds=60)
-    assert on.claim is not None
-    on.claim = claim(WORKLOAD, version="11")
-    assert lists(on.settle(seconds=60)) == [((), True)]
-    assert on.reservations == {}
-
-
 def test_the_reservation_stays_while_none_but_unbound_pods_are_listed() -> None:
     on = withdrawn("a", held=False)
     on.put(pending("a"))

@@ -215,25 +215,17 @@ def test_nothing_is_written_while_a_scheduler_writes_a_few_pods(
     assert lists(on, QUIET_SECONDS) == [(*found, *(["d"] if listed else ["train", "d"]))]
 
 
-def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second() -> None:
+@pytest.mark.parametrize("coming", [False, True], ids=["one waits", "pods come all the time"])
+def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second(
+    coming: bool,
+) -> None:
     on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
     on.put(owned(running("a")))
     on.come(*new("z"))
     for number in range(40):
-        if lists(on):
-            break
-        on.time += QUIET_SECONDS / 2
-        on.gain_entries(f"b{number}")
-        on.put(owned(running(f"b{number}")))
-    assert on.time == pytest.approx(BUSY_SECONDS)
-
-
-def test_pods_that_come_and_go_all_the_time_do_not_put_off_the_hold() -> None:
-    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
-    on.put(owned(running("a")))
-    for number in range(40):
         name = f"b{number}"
-        on.come(*new(name))
+        if coming:
+            on.come(*new(name))
         if lists(on):
             break
         on.time += QUIET_SECONDS / 2
@@ -268,15 +260,6 @@ def test_a_pod_is_listed_as_soon_as_the_scheduler_fails_at_it() -> None:
     assert lists(on) == [("train", "b")]
 
 
-def test_a_pod_whose_entry_was_removed_is_not_listed_again_when_the_scheduler_fails() -> None:
-    on = stage(WORKLOAD)
-    on.come(*new("b"))
-    assert lists(on) == [("train", "b")]
-    on.lose_entries("b")
-    on.put(*map(failed, new("b")))
-    assert lists(on, seconds=50.0) == []
-
-
 def test_a_pod_that_a_list_showed_first_is_not_listed() -> None:
     on = stage(WORKLOAD)
     on.put(*new("b"))
@@ -290,11 +273,14 @@ def test_a_pod_older_than_the_first_seen_version_of_the_claim_is_not_listed() ->
     assert lists(on) == []
 
 
-def test_a_pod_whose_entry_was_removed_is_not_listed_again() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_pod_whose_entry_was_removed_is_not_listed_again(fails: bool) -> None:
     on = stage(WORKLOAD)
     on.come(*new("b", "c"))
     assert lists(on) == [("train", "b", "c")]
     on.lose_entries("b")
+    if fails:
+        on.put(*map(failed, new("b")))
     assert lists(on, seconds=50.0) == []
 
 
@@ -341,23 +327,24 @@ def test_a_pod_of_a_known_scheduler_is_listed() -> None:
     assert lists(on) == [("train", "b")]
 
 
-def test_nothing_is_listed_if_the_setting_is_off() -> None:
-    on = stage(WORKLOAD, rules=with_rules(RULES, list_ahead=False))
-    on.come(*new("b"))
-    assert lists(on) == []
-
-
-def test_nothing_is_listed_in_a_frozen_namespace() -> None:
+def frozen() -> DecisionStage:
     on = stage(WORKLOAD)
     on.frozen = True
+    return on
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        pytest.param(stage(WORKLOAD, rules=with_rules(RULES, list_ahead=False)), id="the setting"),
+        pytest.param(frozen(), id="a frozen namespace"),
+        pytest.param(stage(WORKLOAD, claim_deleting=True), id="the claim is being deleted"),
+        pytest.param(stage(WORKLOAD, deleting=True), id="the reservation is withdrawn"),
+    ],
+)
+def test_nothing_is_listed_where_it_is_off(on: DecisionStage) -> None:
     on.come(*new("b"))
-    assert lists(on) == []
-
-
-def test_nothing_is_listed_while_the_claim_is_deleted_or_the_reservation_withdrawn() -> None:
-    for on in (stage(WORKLOAD, claim_deleting=True), stage(WORKLOAD, deleting=True)):
-        on.come(*new("b"))
-        assert all("b" not in each for each in lists(on))
+    assert all("b" not in each for each in lists(on))
 
 
 def test_nothing_is_listed_where_the_hold_is_not() -> None:
@@ -486,42 +473,34 @@ def test_a_list_with_room_keeps_the_entries_of_unschedulable_pods() -> None:
     assert all("p100" in each for each in written)
 
 
-def test_a_withdrawn_reservation_takes_out_what_it_listed_ahead_and_waits() -> None:
-    on = stage(WORKLOAD)
-    on.come(*new("b"))
-    assert lists(on) == [("train", "b")]
+def withdraw(on: DecisionStage) -> None:
     made, state = on.reservations["train-slice"]
-    on.reservations["train-slice"] = (
-        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
-        state,
-    )
-    assert lists(on, seconds=50.0) == [("train",)]
+    deleted = replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW))
+    on.reservations["train-slice"] = deleted, state
+
+
+@pytest.mark.parametrize(
+    "others",
+    [(), (Reference(api_group="example.com", resource="vms", name="vm", uid="v"),)],
+    ids=["alone", "beside a foreign hold"],
+)
+def test_a_withdrawn_reservation_takes_out_what_it_listed_ahead_and_waits(
+    others: tuple[Reference, ...],
+) -> None:
+    on = stage(WORKLOAD, *others)
+    on.come(*new("b"))
+    left = tuple(each.name for each in others)
+    assert lists(on) == [("train", *left, "b")]
+    withdraw(on)
+    assert lists(on, seconds=50.0) == [("train", *left)]
     assert condition(on, "Released") == ("False", "PodsMayBeBound")
-    assert lists(on, seconds=15.0) == [()]
-
-
-def test_a_withdrawal_beside_a_foreign_hold_takes_out_what_it_listed_ahead_and_waits() -> None:
-    foreign = Reference(api_group="example.com", resource="vms", name="vm", uid="v")
-    on = stage(WORKLOAD, foreign)
-    on.come(*new("b"))
-    assert lists(on) == [("train", "vm", "b")]
-    made, state = on.reservations["train-slice"]
-    on.reservations["train-slice"] = (
-        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
-        state,
-    )
-    assert lists(on, seconds=50.0) == [("train", "vm")]
-    assert lists(on, seconds=15.0) == [("vm",)]
+    assert lists(on, seconds=15.0) == [left]
 
 
 def test_a_withdrawn_reservation_leaves_what_a_scheduler_listed() -> None:
     on = stage(WORKLOAD, pod_ref("b"))
     on.put(*new("b"))
-    made, state = on.reservations["train-slice"]
-    on.reservations["train-slice"] = (
-        replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
-        state,
-    )
+    withdraw(on)
     assert lists(on, seconds=500.0) == [("b",)]
 
 

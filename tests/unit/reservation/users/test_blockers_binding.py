@@ -101,6 +101,7 @@ def test_devices_out_of_reach_are_given_up_when_no_pod_can_be_bound_any_more(
 ) -> None:
     on = trapped(stage(rules, *listed), stuck("a"))
     waits(on, 60)
+    assert condition(on, "Released") == ("True", "Reallocated")
 
 
 def test_where_pods_are_listed_a_pod_that_never_was_holds_nothing_up() -> None:
@@ -160,6 +161,7 @@ def test_a_withdrawn_hold_waits_only_for_pods_that_were_listed() -> None:
     assert lists(on.settle(seconds=3600)) == [((pod_ref("a"),), False)]
     on.claim = claim(WORKLOAD, version="20")
     waits(on, 60)
+    assert on.reservations == {}
 
 
 @pytest.mark.parametrize(
@@ -280,19 +282,28 @@ def with_conditions(made: ResourceClaim) -> ResourceClaim:
     )
 
 
+NAMED = PodResourceClaim(name="b", resource_claim_name="b")
+GENERATED = PodResourceClaim(name="b", resource_claim_template_name="t")
+
+
 @pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize(
-    ("facts", "late"),
+    ("other", "facts", "late"),
     [
-        pytest.param({}, (False, True), id="the other claim is unknown"),
-        pytest.param({"claims": {"b": claim()}}, (False, False), id="it is ready"),
+        pytest.param(NAMED, {}, (False, True), id="the other claim is unknown"),
+        pytest.param(GENERATED, {}, (False, True), id="it is not generated yet"),
+        pytest.param(NAMED, {"claims": {"b": claim()}}, (False, False), id="it is ready"),
         pytest.param(
+            NAMED,
             {"claims": {"b": claim(allocated=False)}},
             (False, True),
             id="it is not allocated yet",
         ),
-        pytest.param({"claims": {"b": with_conditions(claim())}}, (True, True), id="it may wait"),
         pytest.param(
+            NAMED, {"claims": {"b": with_conditions(claim())}}, (True, True), id="it may wait"
+        ),
+        pytest.param(
+            NAMED,
             {"claims": {"b": claim()}, "claim": with_conditions(claim())},
             (True, True),
             id="the claim itself may wait",
@@ -300,10 +311,10 @@ def with_conditions(made: ResourceClaim) -> ResourceClaim:
     ],
 )
 def test_pods_that_may_wait_for_a_device_take_longer(
-    facts: dict[str, Any], late: tuple[bool, bool], published: bool
+    other: PodResourceClaim, facts: dict[str, Any], late: tuple[bool, bool], published: bool
 ) -> None:
     pod = pending("a")
-    named = (*pod.spec.resource_claims, PodResourceClaim(name="b", resource_claim_name="b"))
+    named = (*pod.spec.resource_claims, other)
     pod = replace(pod, spec=replace(pod.spec, resource_claims=named))
     expected = 600 if late[published] else 60
     assert seconds(pod, binding_conditions=published, **facts) == expected
@@ -322,16 +333,6 @@ def test_nobody_waits_for_a_device_that_has_failed_for_two_looks(
     made = replace(made, status=replace(made.status, devices=msgspec.Raw(encode([report]))))
     memory = Memory(openings=Openings(watched_age=0.0), version_age=age)
     assert seconds(pending("a"), claim=made, memory=memory) == expected
-
-
-def test_a_pod_whose_generated_claim_does_not_exist_yet_may_wait_for_a_device() -> None:
-    pod = pending("a")
-    named = (
-        *pod.spec.resource_claims,
-        PodResourceClaim(name="b", resource_claim_template_name="t"),
-    )
-    pod = replace(pod, spec=replace(pod.spec, resource_claims=named))
-    assert seconds(pod, binding_conditions=True) == 600
 
 
 def test_a_gang_holds_a_release_up_for_as_long_as_its_pods_may_wait_for_each_other() -> None:

@@ -29,12 +29,12 @@ from kube_in_process.components.objects import (
     uid,
 )
 from kube_in_process.errors import NotFound, StatusError
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.objects import Object
 from kube_in_process.runtime.component import Component
 from kube_in_process.runtime.views import Change, Key
 from kube_in_process.storage.requests import DeleteOptions
 from kube_in_process.text.cron import BadSchedule
+from kube_in_process.text.times import timestamp
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _LATE = 0.1

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kube_in_process.components.objects import condition
-from kube_in_process.kinds.metadata import timestamp
 from kube_in_process.objects import Object
+from kube_in_process.text.times import timestamp
 
 LONGEST = 600.0
 
