@@ -69,20 +69,6 @@ MUTANTS = (
         """,
     ),
     Mutant(
-        "delete a claim without a LIST of pods",
-        OBJECTS,
-        "tidy",
-        """
-        if live is None:
-            decision.needs = (ListLivePods(meta.resource_version, vanished=False),)
-        elif not snapshot.table_of(live.pods).alive and not live.unreadable:
-            decision.write = DeleteClaim(meta.uid, meta.resource_version)
-        """,
-        """
-        decision.write = DeleteClaim(meta.uid, meta.resource_version)
-        """,
-    ),
-    Mutant(
         "keep what nobody will use again",
         OBJECTS,
         "is_over",
@@ -90,6 +76,8 @@ MUTANTS = (
         "False",
     ),
 )
+"""That a claim is deleted only after a LIST of pods is in test_lifecycle_sticky.py: no seed has met
+the moment in which a cache misses a pod."""
 
 
 def main(arguments: Sequence[str]) -> int:

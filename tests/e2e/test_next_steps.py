@@ -454,6 +454,7 @@ NO_STATE = {
     "claimctl install --component crds": "needs a cluster without the CRDs",
     "claimctl install --component rbac": "needs a cluster without the roles",
     "claimctl install --component sticky-claims": "needs the policy: test_sticky_commands.py",
+    "claimctl install --component workloads": "needs a kind that the controller may not read",
     "claimctl release": "a word of a meaning, not a step",
     "claimctl reserve {}/{} -n {}": "names who decides in place of a copy: test_kinds_commands.py",
     "claimctl reschedule --policy-config-file FILE --why NAMESPACE/POD": "is about no pod",
