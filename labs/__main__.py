@@ -22,7 +22,6 @@ LABS = {
     "torture-real-mutants": ("torture_real.mutants", "plant bugs; torture-real must catch each"),
     "torture-real-again": ("torture_real.again", "judge kept histories of torture-real again"),
     "mutations": ("mutation.lab", "change claimctl at random; the tests must notice each change"),
-    "first-contact": ("first_contact.lab", "play what newcomers met; nothing of it may be left"),
     "reschedule-clusters": (
         "claimctl_reschedule_labs.clusters.lab",
         "move pods on random clusters",

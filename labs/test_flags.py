@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from kube_in_process_tests.real.scripts import folder_of
 
 from labs.__main__ import LABS, main
 from labs.slow_scheduler import lab as slow_scheduler
-from labs.torture.budget import Budget
+from labs.torture import lab as torture
 from labs.torture_real import lab as torture_real
 
 REAL = ("slow-scheduler", "switching", "torture-real")
@@ -105,5 +106,5 @@ def test_claimctl_waits_as_usual_unless_something_else_is_asked_for() -> None:
 
 
 def test_a_shard_plays_its_own_seeds() -> None:
-    seeds = Budget.given(["--seed", "100", "--shard", "2/3"], None).seeds()
-    assert [next(seeds) for _ in range(3)] == [101, 104, 107]
+    given = torture.parser().parse_args(["--seed", "100", "--shard", "2/3"])
+    assert list(islice(torture.seeds_of(given), 3)) == [101, 104, 107]

@@ -7,36 +7,20 @@ five must agree. The judge reads the objects of the cluster alone. Exit code 1 w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 
-from kube_in_process.real.flags import Parser, number
+from kube_in_process.real.flags import Parser
 
-from labs import frame
-from labs.agreement.playing import PLAYS, AgreementTally, play
-from labs.torture.batches import prepare
-
-BATCH = 5
+from labs.agreement.playing import PLAYS, play
+from labs.findings import Tally
+from labs.runs import add_seeds, report, seeds, spread
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs agreement", __doc__)
-    count = "states of each half (%(default)s)"
-    parser.add_argument("--states", type=number(1), default=200, help=count)
-    parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
-    parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
-    wanted = parser.parse_args(arguments)
-    seen, end = AgreementTally(), wanted.seed + wanted.states
-    batches = [range(at, min(at + BATCH, end)) for at in range(wanted.seed, end, BATCH)]
-    with frame.processes(wanted.workers, prepare) as pool:
-        for name in PLAYS:
-            for part in pool.map(partial(play, name), batches):
-                for run in part.bad:
-                    frame.say(f"{run.name}: {run.violations[0][:300]}")
-                seen.add(part)
-    lines = [*sorted(seen.counts.items()), ("states with a finding", len(seen.bad))]
-    print(frame.figures(lines))
-    for run in seen.bad[:1]:
-        print(run.shown())
-    return 1 if seen.bad else 0
+    add_seeds(parser, 200, "--states")
+    wanted, seen = parser.parse_args(arguments), Tally()
+    for name in PLAYS:
+        seen.add(spread(partial(play, name), seeds(wanted), wanted.workers))
+    return report(seen, ("seeds", f"{seen.runs} from SEED={wanted.seed}"))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
 from typing import Any
-
-from kube_in_process.virtual import run
 
 from labs.agreement.answers import Answers, Gauges, ask
 from labs.agreement.states import in_order, tortured, with_a_good_controller
 from labs.agreement.verdict import of_metrics, verdict
-from labs.torture.findings import RunFindings
+from labs.findings import RunFindings
+from labs.runs import to_its_end
 from labs.torture.reference import LIMIT
 from labs.torture.testbed import Testbed
 
@@ -21,34 +17,47 @@ LATE, LOOKS = 5.0, 4
 """Seconds by which a gauge may be late, and how often they are waited for."""
 
 
-@dataclass
-class AgreementTally:
-    """What was seen of some seeds."""
+def play(name: str, seed: int) -> RunFindings:
+    """Play a seed of one kind (see ``PLAYS``)."""
+    found = RunFindings(f"{name} SEED={seed}")
+    to_its_end(PLAYS[name](seed, found), found, LIMIT)
+    return found
 
-    counts: Counter[str] = field(default_factory=Counter)
-    bad: list[RunFindings] = field(default_factory=list)
 
-    def add(self, other: AgreementTally) -> None:
-        self.counts += other.counts
-        self.bad += other.bad
+async def _of_torture(seed: int, found: RunFindings) -> None:
+    """Look at a state of torture, and again when one controller without faults has settled."""
+    async with tortured(seed) as testbed:
+        await _look(found, "torture", testbed)
+        gauges = await with_a_good_controller(testbed)
+        await _look(found, "with a good controller", testbed, gauges)
 
-    async def look(self, what: str, testbed: Testbed, gauges: Gauges | None = None) -> None:
-        """Judge what is said of the present state.
 
-        Args:
-            what: the kind of the state, and its seed.
-            gauges: of the controller without faults, if one runs.
-        """
-        kind = what.partition(" SEED=")[0]
-        self.counts[f"{kind}: states"] += 1
-        answers = await _settled(testbed, gauges)
-        if answers is None:
-            self.counts[f"{kind}: never still"] += 1
-            return
-        self.counts[f"{kind}: with pods that wait"] += bool(answers.objects.waiting())
-        self.counts[f"{kind}: in good order"] += not answers.objects.ailments()
-        if found := verdict(answers):
-            self.bad.append(RunFindings(what, violations=found))
+async def _of_good_order(seed: int, found: RunFindings) -> None:
+    async with in_order(seed) as (testbed, gauges):
+        await _look(found, "good users", testbed, gauges)
+
+
+Play = Callable[[int, RunFindings], Coroutine[Any, Any, None]]
+PLAYS: dict[str, Play] = {"torture": _of_torture, "good order": _of_good_order}
+
+
+async def _look(
+    found: RunFindings, kind: str, testbed: Testbed, gauges: Gauges | None = None
+) -> None:
+    """Judge what is said of the present state.
+
+    Args:
+        kind: of the state.
+        gauges: of the controller without faults, if one runs.
+    """
+    found.counts[f"{kind}: states"] += 1
+    answers = await _settled(testbed, gauges)
+    if answers is None:
+        found.counts[f"{kind}: never still"] += 1
+        return
+    found.counts[f"{kind}: with pods that wait"] += bool(answers.objects.waiting())
+    found.counts[f"{kind}: in good order"] += not answers.objects.ailments()
+    found.violations += [f"{kind}: {text}" for text in verdict(answers)]
 
 
 async def _settled(testbed: Testbed, gauges: Gauges | None) -> Answers | None:
@@ -60,29 +69,3 @@ async def _settled(testbed: Testbed, gauges: Gauges | None) -> Answers | None:
         await testbed.sleep(LATE)
         answers = await ask(testbed, gauges)
     return answers
-
-
-async def _of_torture(seed: int, seen: AgreementTally) -> None:
-    """Look at a state of torture, and again when one controller without faults has settled."""
-    async with tortured(seed) as testbed:
-        await seen.look(f"torture SEED={seed}", testbed)
-        gauges = await with_a_good_controller(testbed)
-        await seen.look(f"with a good controller SEED={seed}", testbed, gauges)
-
-
-async def _of_good_order(seed: int, seen: AgreementTally) -> None:
-    async with in_order(seed) as (testbed, gauges):
-        await seen.look(f"good users SEED={seed}", testbed, gauges)
-
-
-Play = Callable[[int, AgreementTally], Coroutine[Any, Any, None]]
-PLAYS: dict[str, Play] = {"torture": _of_torture, "good order": _of_good_order}
-
-
-def play(name: str, seeds: Iterable[int]) -> AgreementTally:
-    """Play some seeds of one kind."""
-    seen = AgreementTally()
-    for seed in seeds:
-        run(PLAYS[name](seed, seen), limit=LIMIT)
-    gc.collect()
-    return seen

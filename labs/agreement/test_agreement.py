@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 import pytest
 
 from claimctl.commands.claims import judgement
 from claimctl.commands.orphans import scan
 from claimctl.reservation.facts.slim_pods import slim_pod
-from labs.agreement.playing import play
+from labs.agreement import playing
+from labs.findings import Tally
+from labs.runs import play_all
+
+
+def play(name: str, seeds: Iterable[int]) -> Tally:
+    return play_all(partial(playing.play, name), seeds)
+
 
 WAITING = (72, 106, 37, 168)
 """Seeds of torture in whose states pods wait: for a kubelet, a claim that is missing, a node."""

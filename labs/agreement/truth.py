@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from claimctl.wire.base import Object
 from labs.torture.blocked import claims_of
 from labs.torture.drivers import results_of
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import Testbed
-from labs.torture.train import PLURALS
 
 PATIENCE = timedelta(seconds=10)
 """A pod that has waited for so long waits for something."""

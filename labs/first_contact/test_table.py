@@ -1,17 +1,14 @@
-"""The table of reproductions: each names tests that there are, and what does not pass is left."""
+"""The table of what first users met: each entry names tests that there are."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-import pytest
-
-from labs.first_contact.lab import main
-from labs.first_contact.table import Outcomes, Reproduction, reproductions
+import yaml
 
 ROOT = Path(__file__).parents[2]
-ONE = Reproduction("one", "did this", ("a.py::test_x", "b.py::test_y"))
+TABLE = Path(__file__).with_name("reproductions.yaml")
 
 
 def functions(file: str) -> set[str]:
@@ -21,38 +18,7 @@ def functions(file: str) -> set[str]:
 
 
 def test_each_test_of_the_table_is_there() -> None:
-    named = [test.split("::") for each in reproductions() for test in each.tests]
+    table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    named = [test.split("::") for entry in table.values() for test in entry["tests"]]
     assert [(file, name) for file, name in named if name not in functions(file)] == []
-
-
-def report(test: str, outcome: str, when: str = "call") -> pytest.TestReport:
-    made: pytest.TestReport = pytest.TestReport._from_json(
-        {
-            "nodeid": test,
-            "location": (test, None, ""),
-            "keywords": {},
-            "outcome": outcome,
-            "longrepr": None,
-            "when": when,
-        }
-    )
-    return made
-
-
-def test_what_fails_is_skipped_or_was_not_played_is_left() -> None:
-    outcomes = Outcomes()
-    outcomes.pytest_runtest_logreport(report("a.py::test_x[1]", "passed"))
-    assert outcomes.left([ONE]) == [(ONE, ["b.py::test_y"])]
-    outcomes.pytest_runtest_logreport(report("b.py::test_y", "passed"))
-    assert outcomes.left([ONE]) == []
-    outcomes.pytest_runtest_logreport(report("a.py::test_x[2]", "skipped", "setup"))
-    assert outcomes.left([ONE]) == [(ONE, ["a.py::test_x"])]
-
-
-def test_pytest_can_keep_it_in_a_set_of_plugins() -> None:
-    assert len({Outcomes(), Outcomes()}) == 2
-
-
-def test_another_name_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["nosuch"]) == 2
-    assert "there are: manual-by-annotation, " in capsys.readouterr().out
+    assert all(entry["did"] and entry["tests"] for entry in table.values())

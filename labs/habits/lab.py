@@ -17,36 +17,33 @@ With --bugs, rules of claimctl are taken out one at a time, and a cell of each m
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from kube_in_process.habits.registry import HABITS
-from kube_in_process.real.flags import Parser, number
+from kube_in_process.real.flags import Parser
 
 from labs import frame
 from labs.habits.drivers import BadDescription, DescribedDriver, drivers_of_the_matrix, read
 from labs.habits.planted import TAKEN_OUT, TakenOut
-from labs.torture.planting import plant
-
-CAUGHT, MISSED = 0, 1
+from labs.hunting import ended, hunt_all, in_process
+from labs.planting import plant
+from labs.runs import add_workers
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs habits", __doc__)
     parser.add_argument("--habit", choices=list(HABITS), help="play drivers with this habit alone")
     parser.add_argument("--driver", metavar="FILE", help="play the driver that this file describes")
-    parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
+    add_workers(parser)
     parser.add_switch("--bugs", "1 to take each rule out, and find it")
-    numbers = range(len(TAKEN_OUT))
-    parser.add_argument("--bug", type=int, choices=numbers, help="take the rule of this number out")
+    rules = {rule.name: rule for rule in TAKEN_OUT}
+    parser.add_argument("--bug", choices=rules, help="take this rule out")
     wanted = parser.parse_args(arguments)
     if wanted.bug is not None:
-        return _find(TAKEN_OUT[wanted.bug])
+        return _find(rules[wanted.bug])
     if wanted.bugs:
-        return _find_all(wanted.habit, wanted.workers)
+        names = [name for name, rule in rules.items() if wanted.habit in (None, rule.habit)]
+        return hunt_all(names, in_process("habits", "--bug"), wanted.workers)
     drivers = list(_chosen(wanted.habit))
     if wanted.driver is not None:
         try:
@@ -68,7 +65,7 @@ def _play(drivers: Sequence[DescribedDriver], workers: int, *, whole: bool) -> i
     from labs.habits.exceptions import failures, not_needed
     from labs.habits.playing import cells, play
     from labs.habits.table import shown, summary
-    from labs.torture.batches import prepare
+    from labs.runs import prepare
 
     with frame.processes(workers, prepare) as pool:
         played = list(pool.map(play, cells(drivers)))
@@ -82,8 +79,6 @@ def _play(drivers: Sequence[DescribedDriver], workers: int, *, whole: bool) -> i
 
 def _find(rule: TakenOut) -> int:
     """Take a rule out in this process; 0 if its cell fails then."""
-    if rule.mutant.module in sys.modules:
-        raise AssertionError(f"{rule.mutant.module} is imported already")
     plant(rule.mutant)
     from labs.habits.exceptions import failures
     from labs.habits.playing import HabitCell, play
@@ -91,25 +86,4 @@ def _find(rule: TakenOut) -> int:
     frame.quiet()
     driver = next(each for each in _chosen(rule.habit) if each.is_known is rule.known)
     found = failures(play(HabitCell(driver, rule.story)))
-    print(", ".join(f"{name} by {by:g}" for name, by in found.items()) or "-")
-    return CAUGHT if found else MISSED
-
-
-def _find_all(habit: str | None, workers: int) -> int:
-    numbers = [at for at, rule in enumerate(TAKEN_OUT) if habit in (None, rule.habit)]
-    with ThreadPoolExecutor(workers) as pool:
-        codes = list(pool.map(_find_in_process, numbers))
-    return 1 if any(codes) else 0
-
-
-def _find_in_process(at: int) -> int:
-    rule, flags = TAKEN_OUT[at], ("--bug", str(at))
-    command = (sys.executable, "-m", "labs", "habits", *flags)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    word = {CAUGHT: "caught", MISSED: "MISSED"}.get(done.returncode, "BROKEN")
-    if word == "BROKEN" or done.stderr:
-        word = "BROKEN"
-    lines = (done.stdout or done.stderr).strip().splitlines()
-    last = lines[-1] if lines else ""
-    print(f"{word:7} {rule.habit}, {rule.story}: {rule.mutant.name}: {last}", flush=True)
-    return 0 if word == "caught" else 1
+    return ended(", ".join(f"{name} by {by:g}" for name, by in found.items()))

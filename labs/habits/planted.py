@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from labs.planting import Mutant
 from labs.torture.mutants import MUTANTS
-from labs.torture.planting import Mutant
 
 DEVICES, DRIVERS = (
     "claimctl.reservation.facts.devices",
@@ -29,6 +29,10 @@ class TakenOut:
     story: str
     mutant: Mutant
     known: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.habit}, {self.story}: {self.mutant.name}"
 
 
 KNOWN_DRIVERS = Mutant(

@@ -1,8 +1,8 @@
-"""Bugs that the schedules must find, each planted by ``labs.torture.planting``."""
+"""Bugs that the schedules must find, each planted by ``labs.planting``."""
 
 from __future__ import annotations
 
-from labs.torture.planting import Mutant
+from labs.planting import Mutant
 
 JUDGE = "claimctl.reservation.kinds.rules"
 BUGS = (

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 from random import Random
 
-from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
-
+from labs.findings import RunFindings
 from labs.kinds.judge import findings
 from labs.kinds.schedule import KindsSchedule
 from labs.kinds.site import KindsSite
-from labs.torture.findings import RunFindings
+from labs.runs import to_its_end
 from labs.torture.testbed import line_of
 
 LIMIT = 100_000.0
 """Virtual seconds after which a schedule is given up."""
 
 
-def play_all(seeds: list[int]) -> list[RunFindings]:
-    """Play schedules; those with a finding. Then collect the garbage, which nothing else does."""
-    bad = [played for played in map(play, seeds) if not played.good]
-    gc.collect()
-    return bad
-
-
 def play(seed: int) -> RunFindings:
     """Play the schedule of a seed."""
     found = RunFindings(f"seed {seed}")
-    try:
-        run(_play(seed, found), limit=LIMIT)
-    except (Deadlock, LostError, OutOfTime) as error:
-        found.stuck.append(f"{type(error).__name__}: {error}")
+    to_its_end(_play(seed, found), found, LIMIT)
     return found
 
 

@@ -14,7 +14,7 @@ from labs.model.dialects import ModelDialect
 from labs.model.search import Found, Search
 from labs.model.server import Bounds
 from labs.model.space import Model
-from labs.torture.planting import Mutant
+from labs.planting import Mutant
 
 Patch = tuple[Any, str, Any]
 """A module, a class or a function, the name in it, and what the name stands for meanwhile."""

@@ -7,34 +7,29 @@ wrong. ``python -m labs sticky --sets 40 --ordinals 20 --seeds 1`` is the large 
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
 
 from kube_in_process.real.flags import Parser, number
-from kube_in_process.virtual import Deadlock, LostError, OutOfTime, run
 
-from labs import frame
+from labs.runs import add_seeds, report, seeds, spread, to_its_end
 from labs.sticky.judge import YOUNG, StickyJudge
 from labs.sticky.users import StickySize, StickyUsers
 from labs.sticky.wishes import StickyPlace
-from labs.torture.explorer import PAUSES, ProcessFaults, Schedule
-from labs.torture.faults import Faults
+from labs.torture.explorer import Schedule, begun
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import (
     PATIENCE,
     clear_away,
     come_true,
-    missing_pods,
     remove_reservations,
 )
 from labs.torture.reference import dialects
-from labs.torture.testbed import RunVerdict, Testbed, closed, history, judge, opened
+from labs.torture.stored import missing_pods
+from labs.torture.testbed import RunVerdict, Testbed, judge
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
 LIMIT = 100_000.0
@@ -52,64 +47,32 @@ STATEFULSETS = "statefulset-controller"
 FAULTS = ("", "", "kill", "kill", "two", "lag", "pause", "compact", "thief")
 
 
-@dataclass
-class StickyRun:
-    """The result of a seed: the findings, and what happened how often."""
-
-    verdict: RunVerdict
-    counts: Counter[str] = field(default_factory=Counter)
-
-
-def play(seed: int, size: StickySize, *, keep_log: bool = False) -> StickyRun:
+def play(seed: int, size: StickySize, *, keep_log: bool = False) -> RunVerdict:
     """Play the users of a seed."""
-    schedule = Schedule.of(seed)
-    schedule.dialect = schedule.rng.choice(DIALECTS)
-    schedule.slow = False
-    done = StickyRun(RunVerdict(f"SEED={seed} ({schedule.dialect})"))
-    run(_play(schedule, size, done, keep_log), limit=LIMIT)
+    drawn = Schedule.of(seed)
+    dialect = drawn.rng.choice(DIALECTS)
+    schedule = replace(drawn, dialect=dialect, slow=False, cycles=False, binding=False)
+    done = RunVerdict(f"SEED={seed} ({schedule.dialect})")
+    to_its_end(_play(schedule, size, done, keep_log), done, LIMIT)
     return done
 
 
-async def _play(schedule: Schedule, size: StickySize, done: StickyRun, keep_log: bool) -> None:
-    rng = schedule.rng
-    options = replace(
-        dialects()[schedule.dialect],
-        seed=schedule.seed,
-        nodes=size.nodes,
-        devices_per_node=size.devices,
-    )
-    testbed = await opened(options)
-    testbed.settings = {
-        "leader_elect": schedule.elect,
-        "list_ahead": schedule.ahead,
-        "crowd": 0,
-        "checkpoint": True,
-    }
-    faults = Faults(rng, schedule.rate)
-    trouble = rng.random() < 0.5
-    users = StickyUsers(testbed, rng, schedule.dialect, size=size, trouble=trouble)
-    first = testbed.cluster.store.revision
-    try:
-        users.begin()
-        processes = ProcessFaults(testbed, schedule, faults, choices=FAULTS)
+async def _play(schedule: Schedule, size: StickySize, done: RunVerdict, keep_log: bool) -> None:
+    rng, trouble = schedule.rng, schedule.rng.random() < 0.5
+    options = replace(dialects()[schedule.dialect], nodes=size.nodes, devices_per_node=size.devices)
+    people = partial(StickyUsers, size=size, trouble=trouble)
+    async with begun(schedule, people, options, FAULTS) as playing:
+        testbed, users = playing.testbed, playing.users
         testbed.plan = partial(_dying, rng)
-        processes.start("one")
-        testbed.cluster.handler.fault = faults
-        testbed.cluster.fault_components(faults.on_components)
         for _ in range(size.actions):
-            users.act()
-            await processes.strike(users)
-            await testbed.sleep(rng.choice(PAUSES))
+            await playing.act()
         testbed.plan = FaultPlan
         done.counts["controllers killed"] += len(testbed.ended)
         users.mend()
-        await _conclude(testbed, users, done.verdict)
+        await _conclude(testbed, users, done)
         _judge(testbed, done, faltering=schedule.elect or bool(schedule.rate))
-    finally:
-        await closed(testbed)
-    if keep_log or not done.verdict.good:
-        done.verdict.log += ["what was done:", *users.log, "what became of it:"]
-        done.verdict.log += history(testbed.cluster, first)
+    if keep_log or not done.good:
+        playing.tell(done)
 
 
 def _dying(rng: Random) -> FaultPlan:
@@ -142,8 +105,8 @@ async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
             testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     await testbed.sleep(NOTICED)
     testbed.cluster.resume(STATEFULSETS)
-    if not await testbed.until(lambda: not missing_pods(testbed), PATIENCE, step=2.0):
-        verdict.stuck += missing_pods(testbed)
+    if not await testbed.until(lambda: not missing_pods(testbed.objects), PATIENCE, step=2.0):
+        verdict.stuck += missing_pods(testbed.objects)
 
 
 def _give_back(testbed: Testbed) -> None:
@@ -190,13 +153,13 @@ def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:
     return judge
 
 
-def _judge(testbed: Testbed, done: StickyRun, *, faltering: bool) -> None:
-    judge(testbed, done.verdict)
+def _judge(testbed: Testbed, done: RunVerdict, *, faltering: bool) -> None:
+    judge(testbed, done)
     sticky = _judged(testbed, faltering=faltering)
-    done.verdict.violations += sticky.violations
+    done.violations += sticky.violations
     done.counts += sticky.counts
-    done.counts["requests of claimctl"] += done.verdict.requests
-    done.counts["writes of claimctl"] += done.verdict.writes
+    done.counts["requests of claimctl"] += done.requests
+    done.counts["writes of claimctl"] += done.writes
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -206,30 +169,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=number(), default=2, help="Indexed Jobs (%(default)s)")
     parser.add_argument("--actions", type=number(1), default=80, help="of users (%(default)s)")
     parser.add_argument("--nodes", type=number(1), default=4, help="nodes (%(default)s)")
-    parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
-    parser.add_argument("--seeds", type=number(1), default=4, help="how many (%(default)s)")
+    add_seeds(parser, 4)
     given = parser.parse_args(arguments)
     size = StickySize(given.sets, given.ordinals, given.jobs, given.actions, given.nodes)
-    frame.quiet()
-    counts, bad = Counter[str](), 0
-    for seed in range(given.seed, given.seed + given.seeds):
-        began = time.monotonic()
-        try:
-            done = play(seed, size)
-        except (Deadlock, OutOfTime, LostError) as error:
-            done = StickyRun(RunVerdict(f"SEED={seed}", violations=[repr(error)]))
-        counts += done.counts
-        frame.say(
-            f"{done.verdict.name}: {time.monotonic() - began:.0f} s, good: {done.verdict.good}"
-        )
-        if not done.verdict.good:
-            bad += 1
-            text = done.verdict.shown() if bad == 1 else "\n".join(done.verdict.texts()[:10])
-            print(text, flush=True)
-    print(frame.figures([("runs", given.seeds), ("bad runs", bad)]))
-    print("\n".join(f"{count:8} {what}" for what, count in sorted(counts.items())))
-    return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    tally = spread(partial(play, size=size), seeds(given), given.workers, batch=1)
+    return report(tally, ("runs", f"{tally.runs} from SEED={given.seed}"))

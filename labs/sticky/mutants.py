@@ -6,15 +6,13 @@ process, and seeds are played until the judge finds it.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 
 from kube_in_process.real.flags import Parser, number
 
-from labs.torture.planting import Mutant, plant
+from labs.hunting import ended, first_finding, hunt_all, in_process, named
+from labs.planting import Mutant, plant
 
-FOUND, MISSED = 0, 1
 SEEDS = 60
 """How many seeds are played for one bug."""
 
@@ -94,37 +92,16 @@ MUTANTS = (
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs sticky-mutants", __doc__)
+    names = [mutant.name for mutant in MUTANTS]
     parser.add_argument("--seeds", type=number(1), default=SEEDS, help="for a bug (%(default)s)")
-    parser.add_argument("name", nargs="?", choices=[mutant.name for mutant in MUTANTS])
+    parser.add_argument("name", nargs="?", choices=names)
     given = parser.parse_args(arguments)
     if given.name is None:
-        return _hunt_all(given.seeds)
-    plant(next(mutant for mutant in MUTANTS if mutant.name == given.name))
-    finding = _hunt(given.seeds)
-    print(finding[:200] or "-")
-    return FOUND if finding else MISSED
-
-
-def _hunt(seeds: int) -> str:
-    """The first finding; '' if there was none."""
+        return hunt_all(names, in_process("sticky-mutants", f"--seeds={given.seeds}"))
+    plant(named(MUTANTS, given.name))
     from labs import frame
     from labs.sticky.lab import play
     from labs.sticky.users import StickySize
 
     frame.quiet()
-    for seed in range(seeds):
-        verdict = play(seed, StickySize()).verdict
-        if not verdict.good:
-            return f"{verdict.name}: {verdict.texts()[0]}"
-    return ""
-
-
-def _hunt_all(seeds: int) -> int:
-    missed = 0
-    for mutant in MUTANTS:
-        command = (sys.executable, "-m", "labs", "sticky-mutants", f"--seeds={seeds}", mutant.name)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        word = {FOUND: "found", MISSED: "MISSED"}.get(done.returncode, "BROKEN")
-        missed += done.returncode != FOUND
-        print(f"{word:7} {mutant.name}: {(done.stdout or done.stderr).strip()[-200:]}", flush=True)
-    return 1 if missed else 0
+    return ended(first_finding(play(seed, StickySize()) for seed in range(given.seeds)))

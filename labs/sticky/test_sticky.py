@@ -12,5 +12,5 @@ SIZE = StickySize(sets=3, ordinals=3, jobs=1, actions=15)
 def test_each_ordinal_keeps_its_device_whatever_users_do() -> None:
     chosen = part()
     run = play(chosen, SIZE)
-    assert run.verdict.good, "\n".join([again(chosen), run.verdict.shown()])
+    assert run.good, "\n".join([again(chosen), run.shown()])
     assert run.counts["pods bound"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
+from typing import Generic, TypeVar
 
+from kube_in_process.options import ClusterOptions
 from kube_in_process.runtime.component import Pauses
-from kube_in_process.virtual import run
 
+from labs.runs import to_its_end
 from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
@@ -20,6 +22,9 @@ from labs.torture.rescheduling import rescheduling
 from labs.torture.testbed import BINDING, RunVerdict, Testbed, closed, history, judge, opened
 from labs.torture.user_actions import UserActions
 
+CHOICES = ("", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief")
+"""The faults of processes; "" for none."""
+Users = TypeVar("Users", bound=UserActions)
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
 SLOW_SHARE = 0.05
@@ -33,15 +38,6 @@ AHEAD_SHARE = 0.7
 """The share of schedules in which claimctl lists pending pods before the scheduler does."""
 CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
 """Seconds. With a cache that lags as much as allowed, the longest cycle ends just in time."""
-
-
-@dataclass
-class Explored:
-    """The result of a schedule, and its events."""
-
-    verdict: RunVerdict
-    faults: Counter[str] = field(default_factory=Counter)
-    slow: bool = False
 
 
 @dataclass
@@ -88,7 +84,7 @@ class Schedule:
 
 def explore(
     seed: int, *, keep_log: bool = False, keep: bool = False, reschedule: bool = False
-) -> Explored:
+) -> RunVerdict:
     """Play the schedule of a seed.
 
     Args:
@@ -97,37 +93,34 @@ def explore(
         reschedule: run ``claimctl reschedule`` beside the schedule.
     """
     schedule = Schedule.of(seed)
-    explored = Explored(
-        RunVerdict(f"SEED={seed} ({schedule.dialect})", keeps=keep), slow=schedule.slow
-    )
-    run(_explore(schedule, explored, keep_log, reschedule), limit=LIMIT)
-    return explored
+    verdict = RunVerdict(f"SEED={seed} ({schedule.dialect})", keeps=keep)
+    verdict.counts["slow schedulers"] += schedule.slow
+    to_its_end(_explore(schedule, verdict, keep_log, reschedule), verdict, LIMIT)
+    return verdict
 
 
 async def _explore(
-    schedule: Schedule, explored: Explored, keep_log: bool, reschedule: bool
+    schedule: Schedule, verdict: RunVerdict, keep_log: bool, reschedule: bool
 ) -> None:
-    async with begun(schedule) as playing:
-        testbed, counts = playing.testbed, playing.faults.counts
+    async with begun(schedule, UserActions, counts=verdict.counts) as playing:
+        testbed, counts = playing.testbed, verdict.counts
         runs = rescheduling(testbed, schedule.seed, counts) if reschedule else nullcontext()
         async with runs:
             for _ in range(schedule.actions):
                 await playing.act()
-        await conclude(testbed, explored.verdict)
-        judge(testbed, explored.verdict, slow=schedule.slow)
-    explored.faults = counts
-    if keep_log or not explored.verdict.good:
-        explored.verdict.log += ["what was done:", *playing.users.log, "what became of it:"]
-        explored.verdict.log += history(testbed.cluster, playing.first)
+        await conclude(testbed, verdict)
+        judge(testbed, verdict, slow=schedule.slow)
+    if keep_log or not verdict.good:
+        playing.tell(verdict)
 
 
 @dataclass
-class Playing:
+class Playing(Generic[Users]):
     """A schedule that is being played."""
 
     schedule: Schedule
     testbed: Testbed
-    users: UserActions
+    users: Users
     faults: Faults
     process_faults: ProcessFaults
     first: int
@@ -139,20 +132,31 @@ class Playing:
         await self.process_faults.strike(self.users)
         await self.testbed.sleep(self.schedule.rng.choice(PAUSES))
 
+    def tell(self, verdict: RunVerdict) -> None:
+        """Write down for people what was done, and what became of it."""
+        verdict.log += ["what was done:", *self.users.log, "what became of it:"]
+        verdict.log += history(self.testbed.cluster, self.first)
+
 
 @asynccontextmanager
 async def begun(
-    schedule: Schedule, people: type[UserActions] = UserActions
-) -> AsyncIterator[Playing]:
+    schedule: Schedule,
+    people: Callable[[Testbed, Random, str], Users],
+    options: ClusterOptions | None = None,
+    choices: tuple[str, ...] = CHOICES,
+    counts: Counter[str] | None = None,
+) -> AsyncIterator[Playing[Users]]:
     """The schedule on its own cluster, before its first action.
 
     Args:
-        people: what users do in it.
+        people: makes the users of it.
+        options: of the cluster; those of the dialect with some conflicts if there are none.
+        choices: the faults of processes.
+        counts: where faults are counted.
     """
     rng = schedule.rng
-    options = replace(
-        dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
-    )
+    options = options or replace(dialects()[schedule.dialect], conflict_storm=rng.random() < 0.1)
+    options = replace(options, seed=schedule.seed)
     testbed = await opened(options)
     testbed.settings = {
         "leader_elect": schedule.elect,
@@ -160,7 +164,7 @@ async def begun(
         "crowd": 0,
         "checkpoint": True,
     }
-    faults = Faults(rng, schedule.rate)
+    faults = Faults(rng, schedule.rate, Counter() if counts is None else counts)
     users = people(testbed, rng, schedule.dialect)
     first = testbed.cluster.store.revision
     if schedule.cycles:
@@ -169,7 +173,7 @@ async def begun(
         testbed.bind_devices(Random(f"driver {schedule.seed}"))
     try:
         users.begin()
-        process_faults = ProcessFaults(testbed, schedule, faults)
+        process_faults = ProcessFaults(testbed, schedule, faults, choices)
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
@@ -185,19 +189,8 @@ class ProcessFaults:
     testbed: Testbed
     schedule: Schedule
     faults: Faults
+    choices: tuple[str, ...]
     born: int = 0
-    choices: tuple[str, ...] = (
-        "",
-        "",
-        "",
-        "kill",
-        "two",
-        "lag",
-        "pause",
-        "compact",
-        "jump",
-        "thief",
-    )
 
     def start(self, name: str) -> None:
         self.born += 1

@@ -11,10 +11,17 @@ from contextlib import suppress
 from typing import Any
 
 from kube_in_process.errors import StatusError
-from kube_in_process.storage.store import Revision
 
 from claimctl_reschedule.plan.refusals import AVOIDS
 from labs.torture.blocked import blocked
+from labs.torture.stored import (
+    is_held,
+    is_in_the_way,
+    made_beside_a_hold,
+    missing_pods,
+    named_claims,
+    without_foreign,
+)
 from labs.torture.testbed import RunVerdict, Testbed
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
@@ -56,11 +63,11 @@ async def come_true(
     await _in_no_circle(testbed, verdict)
     mend_nodes(testbed)
     for _ in range(ROUNDS):
-        if await testbed.until(lambda: not missing_pods(testbed), PATIENCE / 3, step=2.0):
+        if await testbed.until(lambda: not missing_pods(testbed.objects), PATIENCE / 3, step=2.0):
             break
         helps(testbed)
     else:
-        verdict.stuck += missing_pods(testbed)
+        verdict.stuck += missing_pods(testbed.objects)
     await _still(testbed, verdict)
 
 
@@ -107,16 +114,9 @@ async def _in_no_circle(testbed: Testbed, verdict: RunVerdict) -> None:
         return
     since = testbed.cluster.store.revision
     await testbed.sleep(TAINTED)
-    written = list(testbed.cluster.history(since))
-    made = [
-        revision for revision in written if (revision.plural, revision.type) == ("pods", "ADDED")
-    ]
-    # without a hold, luck decides when the list is empty for a moment
-    held = [
-        revision for revision in written[len(written) // 2 :] if _held(revision, "apps", "batch")
-    ]
-    if len(made) > MADE and held:
-        verdict.stuck.append(f"{len(made)} pods were made in {TAINTED:g} s beside a hold")
+    made = made_beside_a_hold(list(testbed.cluster.history(since)))
+    if made > MADE:
+        verdict.stuck.append(f"{made} pods were made in {TAINTED:g} s beside a hold")
 
 
 def mend_nodes(testbed: Testbed) -> None:
@@ -161,9 +161,8 @@ async def calm(testbed: Testbed) -> None:
 def _make_way(testbed: Testbed) -> None:
     """Help as users would: create a missing claim, and delete pods that can never run.
 
-    These are pods of a deleted claim, orphaned pods (the embedded cluster adopts none), and pods
-    whose claim another writer deallocated. claimctl reports that only deleting them helps. Pods
-    that wait since their owner avoided a node go, too.
+    The embedded cluster adopts no orphaned pods. Pods that wait since their owner avoided a node
+    go, too.
     """
     admin = testbed.cluster.admin
     claims = {claim["metadata"]["name"]: claim for claim in testbed.objects("resourceclaims")}
@@ -171,17 +170,10 @@ def _make_way(testbed: Testbed) -> None:
         _dissolve(testbed, claim)
     for pod in testbed.objects("pods"):
         _make_group(testbed, pod)
-        in_the_way = not pod["metadata"].get("ownerReferences") or _avoids(pod)
-        for entry in pod["spec"].get("resourceClaims") or ():
-            name = entry.get("resourceClaimName")
-            if name is None:
-                continue  # the cluster makes claims of templates anew
+        for name in named_claims(pod):
             if name not in claims:
                 claims[name] = admin.create("resourceclaims", manifests.claim(name))
-            in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
-            allocated = claims[name].get("status", {}).get("allocation")
-            in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
-        if in_the_way:
+        if is_in_the_way(pod, claims) or _avoids(pod):
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
 
@@ -210,56 +202,10 @@ def _make_group(testbed: Testbed, pod: dict[str, Any]) -> None:
 
 
 def expel(testbed: Testbed, claim: dict[str, Any]) -> None:
-    """Remove the entries of the foreign writer.
-
-    A writer that removes the last entry of a claim without a ClaimReservation must deallocate it.
-    """
-    listed = claim.get("status", {}).get("reservedFor") or []
-    kept = [entry for entry in listed if entry.get("apiGroup") != "example.com"]
-    if len(kept) == len(listed):
-        return
-    status = {**claim["status"], "reservedFor": kept}
-    if not kept:
-        status = {key: value for key, value in status.items() if key != "reservedFor"}
-        if claim["metadata"]["name"] not in _reserved(testbed):
-            status = {key: value for key, value in status.items() if key != "allocation"}
-    testbed.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
-
-
-def _reserved(testbed: Testbed) -> set[str]:
-    return {
-        reservation["spec"]["resourceClaimName"]
-        for reservation in testbed.objects("claimreservations")
-    }
-
-
-def missing_pods(testbed: Testbed) -> list[str]:
-    """Workloads whose pods do not all run."""
-    missing, pods = [], testbed.objects("pods")
-    for plural in ("deployments", "statefulsets"):
-        for workload in testbed.objects(plural):
-            meta, spec = workload["metadata"], workload["spec"]
-            own = [pod for pod in pods if pod["metadata"]["name"].startswith(f"{meta['name']}-")]
-            running = sum(_runs(pod, OWNERS[plural]) for pod in own)
-            wanted = spec.get("replicas", 1)
-            if running < wanted and not meta.get("deletionTimestamp"):
-                missing.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
-    for job in testbed.objects("jobs"):
-        ended = {condition["type"] for condition in job.get("status", {}).get("conditions") or ()}
-        if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
-            missing.append(f"jobs/{job['metadata']['name']}: not ended")
-    return missing
-
-
-OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
-"""The kind that owns the pods; the workloads of one kind have different names."""
-
-
-def _runs(pod: dict[str, Any], owner: str) -> bool:
-    meta = pod["metadata"]
-    owned = any(reference["kind"] == owner for reference in meta.get("ownerReferences") or ())
-    running = pod["status"].get("phase") == "Running"
-    return owned and running and not meta.get("deletionTimestamp")
+    """Remove the entries of the foreign writer."""
+    status = without_foreign(claim, testbed.objects)
+    if status is not None:
+        testbed.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
 
 
 async def _still(testbed: Testbed, verdict: RunVerdict) -> None:
@@ -267,23 +213,10 @@ async def _still(testbed: Testbed, verdict: RunVerdict) -> None:
     await testbed.sleep(STILL)
     since = testbed.cluster.store.revision
     await testbed.sleep(10.0)
-    written = [revision for revision in testbed.cluster.history(since) if _held(revision)]
+    written = [revision for revision in testbed.cluster.history(since) if is_held(revision)]
     if len(written) > FEW:
         writers = sorted({revision.actor.rpartition(":")[2] for revision in written})
         verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
-
-
-def _held(revision: Revision, *groups: str) -> bool:
-    """Whether the revision is a claim whose list has more than pods: claimctl maintains it.
-
-    Args:
-        groups: the API groups of the entries that count; none for all.
-    """
-    if revision.plural != "resourceclaims":
-        return False
-    listed = revision.object().get("status", {}).get("reservedFor") or ()
-    api_groups = {entry.get("apiGroup", "") for entry in listed} - {""}
-    return bool(api_groups & {*groups} if groups else api_groups)
 
 
 async def _clear(testbed: Testbed) -> None:

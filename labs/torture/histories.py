@@ -16,10 +16,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from kube_in_process.real.flags import Parser, number
-from kube_in_process.virtual import Deadlock, LostError, OutOfTime
 
 from labs import frame
-from labs.torture.batches import prepare
+from labs.runs import prepare
 from labs.torture.explorer import explore
 from labs.torture.reference import play, references
 
@@ -114,15 +113,10 @@ def _play_all(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def fingerprints_of(run: str) -> list[str]:
-    """Play a run by its name. A failed run has a history; a run without an end has none."""
-    try:
-        return _fingerprints_of(run)
-    except (Deadlock, OutOfTime, LostError) as error:
-        return [f"(the run does not end: {type(error).__name__})"]
-
-
-def _fingerprints_of(run: str) -> list[str]:
+    """Play a run by its name. A failed run has a history; of a run without an end that is said."""
     if run.startswith("SEED="):
-        return explore(int(run.removeprefix("SEED=")), keep=True).verdict.fingerprints
-    reference = next(known for known in references() if known.name == run)
-    return play(reference, keep=True).fingerprints
+        verdict = explore(int(run.removeprefix("SEED=")), keep=True)
+    else:
+        reference = next(known for known in references() if known.name == run)
+        verdict = play(reference, keep=True)
+    return verdict.fingerprints or verdict.texts()

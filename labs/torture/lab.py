@@ -5,19 +5,21 @@ Exit code 1 with the seed and the history of the first run that broke a promise.
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from random import Random
 
-from labs import frame
-from labs.torture.batches import Tally, perturbations, prepare, schedules, spread
-from labs.torture.budget import Budget, Timer
-from labs.torture.findings import counts
-from labs.torture.perturbations import KINDS, Point, points
+from kube_in_process.real.flags import Parser, number
+
+from labs.runs import add_workers, prepare, report, spread
+from labs.torture.explorer import explore
+from labs.torture.perturbations import Point, perturb, points
 
 MODEL = (sys.executable, "-m", "labs", "model")
 STATES = re.compile(r"states \d+, ")
@@ -25,54 +27,64 @@ SHARE_OF_POINTS = 0.6
 """The share of the budget for perturbations; the rest is for schedules."""
 
 
+def parser() -> Parser:
+    flags = Parser("labs torture", __doc__)
+    seconds = number(1, kind=float)
+    flags.add_argument("--budget", type=seconds, default=180.0, help="seconds (%(default)g)")
+    flags.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
+    flags.add_argument(
+        "--shard", type=_shard, default=(1, 1), metavar="I/N", help="play one part of N"
+    )
+    add_workers(flags)
+    flags.add_switch("--reschedule", "1 to run `claimctl reschedule` beside schedules")
+    return flags
+
+
+def _shard(text: str) -> tuple[int, int]:
+    shard, _, shards = text.partition("/")
+    if not (shard.isdigit() and shards.isdigit() and 1 <= int(shard) <= int(shards)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N")
+    return int(shard), int(shards)
+
+
 def main(arguments: Sequence[str]) -> int:
-    budget = Budget.given(arguments, __doc__)
+    given = parser().parse_args(arguments)
     prepare()
-    timer = Timer(budget.seconds)
+    over = _clock(given.budget)
+    points_over = _clock(given.budget * SHARE_OF_POINTS)
     model = subprocess.Popen(MODEL, stdout=subprocess.PIPE, text=True)
     every = points()
-    mine = [point for point in every if point.number % budget.shards == budget.shard - 1]
-    Random(budget.seed).shuffle(mine)
-    tally, seconds = _run(budget, timer, mine)
+    tried = spread(perturb, points_of(given, every), given.workers, points_over)
+    began = time.monotonic()
+    explored = partial(explore, reschedule=given.reschedule)
+    played = spread(explored, seeds_of(given), given.workers, over)
+    rate = played.runs / (time.monotonic() - began)
     searched = model.communicate()[0]
-    _report(budget, every, tally, seconds)
-    print("model               ", next(filter(STATES.match, searched.splitlines()), "no answer"))
+    states = next(filter(STATES.match, searched.splitlines()), "no answer")
+    lines = [("schedules run", f"{played.runs} from SEED={given.seed} ({rate:.1f} a second)")]
+    lines += [("perturbations", f"{tried.runs} of {len(every)} tried"), ("model", states)]
+    played.add(tried)
+    code = report(played, *lines)
     if model.returncode:
         print(searched)
-    for verdict in tally.bad[:1]:
-        print(verdict.shown())
-    return 1 if tally.bad or model.returncode else 0
+    return 1 if model.returncode else code
 
 
-def _run(budget: Budget, timer: Timer, mine: list[Point]) -> tuple[Tally, float]:
-    """Try perturbations first, then schedules in the remaining time."""
-    tally, patience = Tally(), Timer(budget.seconds * SHARE_OF_POINTS - timer.spent)
-    explore = partial(schedules, reschedule=budget.reschedule)
-    with frame.processes(budget.workers, prepare) as pool:
-        for batch in spread(pool, perturbations, mine, patience, budget.workers):
-            tally.add(_print_findings(batch))
-        began = timer.spent
-        for batch in spread(pool, explore, budget.seeds(), timer, budget.workers):
-            tally.add(_print_findings(batch))
-    return tally, timer.spent - began
+def _clock(seconds: float) -> Callable[[], bool]:
+    """Whether so many seconds have passed from now on."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
 
 
-def _print_findings(tally: Tally) -> Tally:
-    """Print the findings and return the tally. A long run may be interrupted, so print at once."""
-    for verdict in tally.bad:
-        print(f"{verdict.name}: {'; '.join(verdict.texts())[:300]}", file=sys.stderr, flush=True)
-    return tally
+def points_of(given: argparse.Namespace, every: Sequence[Point]) -> list[Point]:
+    """The perturbations of this shard."""
+    shard, shards = given.shard
+    mine = [point for point in every if point.number % shards == shard - 1]
+    Random(given.seed).shuffle(mine)
+    return mine
 
 
-def _report(budget: Budget, every: tuple[Point, ...], tally: Tally, seconds: float) -> None:
-    rate = tally.schedules / seconds if seconds else 0.0
-    possible = Counter(point.kind for point in every)
-    lines: list[tuple[str, object]] = [
-        ("schedules run", f"{tally.schedules} from SEED={budget.seed} ({rate:.1f} a second)"),
-        *((kind, f"{tally.points[kind]} of {possible[kind]} tried") for kind in KINDS),
-        ("faults injected", tally.faults.total()),
-        *((f"  {number:6}", name) for name, number in sorted(tally.faults.items())),
-        ("slow schedulers", f"{tally.slow} schedules, {tally.windows} starts in the known window"),
-        *counts(tally.bad),
-    ]
-    print(frame.figures(lines))
+def seeds_of(given: argparse.Namespace) -> Iterator[int]:
+    """The seeds of this shard, without end."""
+    shard, shards = given.shard
+    return count(given.seed + shard - 1, shards)

@@ -6,6 +6,7 @@ again in a new process without the bug (``python -m labs.torture.mutant_search C
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -15,10 +16,10 @@ from dataclasses import asdict
 from itertools import count, zip_longest
 from random import Random
 
-from labs.torture.batches import Tally, perturbations, prepare, schedules
-from labs.torture.budget import Timer
+from labs.runs import prepare
+from labs.torture.explorer import explore
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.perturbations import UNDISTURBED, UNOBSERVED, Point, points
+from labs.torture.perturbations import UNDISTURBED, UNOBSERVED, Point, perturb, points
 from labs.torture.reference import Restart, references
 
 ROUND = 60
@@ -33,12 +34,12 @@ Case = Point | int
 def hunt(seconds: float) -> str:
     """The failure that revealed the bug; "" if there was none within ``seconds`` of CPU time."""
     prepare()
-    timer = Timer(seconds, time.process_time)
+    end = time.process_time() + seconds
     for case in _cases():
         wrong = played(case)
         if wrong and _passes_elsewhere(case):
             return wrong
-        if timer.over:
+        if time.process_time() >= end:
             break
     return ""
 
@@ -73,14 +74,9 @@ def _group(point: Point) -> str:
 
 def played(case: Case) -> str:
     """Play a case; returns its first failure, or ""."""
-    tally = schedules([case]) if isinstance(case, int) else perturbations([case])
-    return next(_findings(tally), "")
-
-
-def _findings(tally: Tally) -> Iterator[str]:
-    for verdict in tally.bad:
-        for wrong in (*verdict.violations, *verdict.leaks, *verdict.stuck):
-            yield f"{verdict.name}: {wrong}"
+    verdict = explore(case) if isinstance(case, int) else perturb(case)
+    gc.collect()
+    return "" if verdict.good else f"{verdict.name}: {verdict.texts()[0]}"
 
 
 def _passes_elsewhere(case: Case) -> bool:

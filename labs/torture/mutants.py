@@ -7,18 +7,13 @@ A bug counts as caught only by a case that passes without it.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from kube_in_process.real.flags import Parser, number
 
-from labs.torture.planting import Mutant, plant
+from labs.hunting import ended, hunt_all, in_process, named
+from labs.planting import Mutant, plant
 
-CAUGHT, MISSED = 0, 1
 PATIENCE = 360.0
 """CPU seconds for the hunt of one bug."""
 
@@ -277,35 +272,14 @@ MUTANTS = (
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs torture-mutants", __doc__)
-    seconds = number(1, kind=float)
+    seconds, names = number(1, kind=float), [mutant.name for mutant in MUTANTS]
     parser.add_argument("--budget", type=seconds, default=PATIENCE, help="CPU seconds for a bug")
-    parser.add_argument("name", nargs="?", choices=[mutant.name for mutant in MUTANTS])
+    parser.add_argument("name", nargs="?", choices=names)
     options = parser.parse_args(arguments)
     if options.name is None:
-        return _hunt_all(options.budget)
-    plant(next(mutant for mutant in MUTANTS if mutant.name == options.name))
+        hunt_one = in_process("torture-mutants", f"--budget={options.budget}")
+        return hunt_all(names, hunt_one, workers=None)
+    plant(named(MUTANTS, options.name))
     from labs.torture.mutant_search import hunt
 
-    failure = hunt(options.budget)
-    print(failure[:160] or "-")
-    return CAUGHT if failure else MISSED
-
-
-def _hunt_all(budget: float) -> int:
-    missed = 0
-    hunt = partial(_hunt_in_process, budget)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, (code, last_line) in zip(MUTANTS, pool.map(hunt, MUTANTS), strict=True):
-            word = {CAUGHT: "caught", MISSED: "MISSED"}.get(code, "BROKEN")
-            missed += code != CAUGHT
-            print(f"{word:7} {mutant.name}: {last_line}", flush=True)
-    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} caught")
-    return 1 if missed else 0
-
-
-def _hunt_in_process(budget: float, mutant: Mutant) -> tuple[int, str]:
-    flags = ("--budget", str(budget), mutant.name)
-    command = (sys.executable, "-m", "labs", "torture-mutants", *flags)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = (done.stdout if done.returncode in (CAUGHT, MISSED) else done.stderr).splitlines()
-    return done.returncode, lines[-1] if lines else ""
+    return ended(hunt(options.budget))

@@ -72,4 +72,5 @@ def perturb(point: Point) -> RunVerdict:
     """Play a reference run with one perturbation."""
     verdict = play(references()[point.reference], point.plan, point.restart)
     verdict.name = point.name
+    verdict.counts[point.kind] += 1
     return verdict

@@ -8,12 +8,13 @@ from typing import Any, get_args
 
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.requests import DeleteOptions
-from kube_in_process.virtual import run
 
 from claimctl.controller.settings import Settings
+from labs.runs import to_its_end
 from labs.torture import moments
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import (
     BINDING,
     GRACE,
@@ -25,7 +26,7 @@ from labs.torture.testbed import (
     opened,
     views,
 )
-from labs.torture.train import PLURALS, running, want
+from labs.torture.train import running, want
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 
@@ -354,7 +355,7 @@ def play(
         keep: keep a fingerprint of every revision.
     """
     verdict = RunVerdict(reference.name, keeps=keep)
-    run(_play(reference, plan, restart, verdict), limit=LIMIT)
+    to_its_end(_play(reference, plan, restart, verdict), verdict, LIMIT)
     return verdict
 
 

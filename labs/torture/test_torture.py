@@ -33,7 +33,7 @@ DONE_BY_RUNS = (
 def test_schedules_of_the_part_break_no_promise() -> None:
     chosen = part()
     for seed in range(chosen * SEEDS, (chosen + 1) * SEEDS):
-        verdict = explore(seed).verdict
+        verdict = explore(seed)
         assert verdict.good, "\n".join([again(chosen), str(verdict), *verdict.log])
 
 
@@ -47,18 +47,18 @@ def test_perturbations_of_the_part_break_no_promise() -> None:
 def test_runs_of_reschedule_break_no_promise() -> None:
     done: Counter[str] = Counter()
     for seed in RESCHEDULE_SEEDS:
-        explored = explore(seed, reschedule=True)
-        assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
-        done += explored.faults
+        verdict = explore(seed, reschedule=True)
+        assert verdict.good, "\n".join([str(verdict), *verdict.log])
+        done += verdict.counts
     missing = {deed for deed in DONE_BY_RUNS if not done[deed]}
     assert not missing
 
 
 PRINT_DIGESTS = """
 from labs.torture.explorer import explore
-from labs.torture.batches import prepare
+from labs.runs import prepare
 prepare()
-print([explore(seed).verdict.digest for seed in range(100, 104)])
+print([explore(seed).digest for seed in range(100, 104)])
 """
 
 

@@ -25,9 +25,10 @@ from claimctl.kube.clock import LoopClock
 from claimctl.telemetry.face import Telemetry
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl_witness.world import World
+from labs.findings import RunFindings
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.findings import RunFindings
+from labs.torture.stored import summary
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -236,16 +237,19 @@ async def closed(testbed: Testbed) -> None:
     await testbed.cluster.stop()
 
 
+KNOWN_WINDOW = "starts in the known window"
+"""They are on a deallocated claim: the scheduler was slower than the settle time or the binding
+time."""
+
+
 @dataclass
 class RunVerdict(RunFindings):
-    """The result of one run. ``windows`` are starts on a deallocated claim in the documented
-    window: the scheduler was slower than the settle time or the binding time."""
+    """The result of one run."""
 
     keeps: bool = False
     """Whether to keep ``fingerprints``."""
     digest: str = ""
     fingerprints: list[str] = field(default_factory=list)
-    windows: int = 0
     requests: int = 0
     writes: int = 0
     events: int = 0
@@ -283,7 +287,7 @@ def _weigh(violation: Violation, witness: Witness, verdict: RunVerdict, *, slow:
         if witness.deallocations.get(claim) not in witness.users:
             return
     if slow and violation.rule in (STARTED_WITHOUT_ALLOCATION, STRANDED):
-        verdict.windows += 1
+        verdict.counts[KNOWN_WINDOW] += 1
     else:
         verdict.violations.append(f"{violation.rule}: {violation.message}")
 
@@ -347,27 +351,5 @@ def history(cluster: Cluster, since: int) -> Iterator[str]:
 def line_of(revision: Revision) -> str:
     """One revision for people."""
     actor = revision.actor.rpartition(":")[2]
-    summary = _summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {summary}"
-
-
-def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:
-    status = obj.get("status") or {}
-    text = f"{plural}/{name}"
-    if plural == "resourceclaims":
-        listed = [
-            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
-        ]
-        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
-    elif plural == "pods":
-        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
-    elif plural == "claimreservations":
-        reasons = {
-            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
-        }
-        text += f" {reasons} release={(status.get('release') or {}).get('step')}"
-    elif plural in ("deployments", "statefulsets"):
-        text += f" replicas={obj['spec'].get('replicas')}"
-    if obj["metadata"].get("deletionTimestamp"):
-        text += " deleting"
-    return text
+    what = summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {what}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from labs.torture.stored import PLURALS
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import NAMESPACE
-
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
 def want(testbed: Testbed, kind: str, pods: int) -> None:

@@ -12,8 +12,8 @@ from kube_in_process.storage.requests import DeleteOptions
 
 from labs.torture.drivers import results_of
 from labs.torture.reference import KINDS, reservation, workload
+from labs.torture.stored import PLURALS, meddled
 from labs.torture.testbed import Testbed
-from labs.torture.train import PLURALS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 
@@ -237,19 +237,8 @@ class UserActions:
     def meddle(self) -> None:
         """Add, remove or reorder references as a foreign writer."""
         claim = self.admin.get("resourceclaims", NAMESPACE, "slice")
-        listed = list(claim.get("status", {}).get("reservedFor") or ())
-        how = self.rng.choice(["add", "remove", "reorder"])
+        how, listed = meddled(claim.get("status", {}).get("reservedFor") or (), self.rng)
         self.log[-1] += f" {how}"
-        if how == "add":
-            name = f"thing-{self.rng.randrange(10_000)}"
-            uid = f"foreign-{self.rng.randrange(10**9)}"
-            listed.append(
-                {"apiGroup": "example.com", "resource": "things", "name": name, "uid": uid}
-            )
-        elif how == "remove" and len(listed) > 1:
-            listed.pop(self.rng.randrange(len(listed)))
-        else:
-            self.rng.shuffle(listed)
         status = {**claim["status"], "reservedFor": listed}
         if not listed:
             del status["reservedFor"]

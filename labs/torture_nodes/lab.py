@@ -30,10 +30,11 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.parallel import wait_for
 from claimctl_demo.documents import DocumentClient
+from claimctl_demo.story.objects import DEVICE_CLASS
 from labs import frame
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas
 from labs.torture_nodes.report import NodesTally, TortureNodesOptions, report
-from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, PlayingUsers
+from labs.torture_nodes.users import NAMESPACE, PlayingUsers
 from labs.torture_real.controllers import Controllers
 
 _API = "resource.k8s.io/v1"

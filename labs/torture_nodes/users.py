@@ -13,14 +13,13 @@ from kube_in_process.real.nodes.images import IMAGE
 
 from claimctl.kube.errors import Invalid, KubeError
 from claimctl_demo.documents import DocumentClient
+from claimctl_demo.story import objects
+from claimctl_demo.story.objects import CLAIM, DEPLOYMENT, POD, RESERVATION
 
-NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"
+NAMESPACE = "team"
 _FREE_SECONDS = 40.0
 """How long a run waits at its end. A claim whose pods were force-deleted is held for longer."""
 _LOOK_SECONDS = 0.3
-_POD, _DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")
-_RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
-_CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 
 
 @dataclass(slots=True)
@@ -65,14 +64,13 @@ class PlayingUsers:
 
     async def _use(self, name: str, rng: Random) -> None:
         """The life of one claim, until its workload is deleted."""
-        await self._make(_claim(name))
+        annotated = self.hold and rng.random() < 0.5
+        workload = objects.Workload(NAMESPACE, name, name, rng.randrange(1, 4), annotated)
+        await self._make(objects.claim(NAMESPACE, name))
         self.claims += 1
-        deployment = _deployment(name, rng)
-        if self.hold and rng.random() < 0.5:
-            deployment["metadata"]["annotations"] = {"claimctl.io/reserve": "*"}
         if self.hold:
-            await self._make(_reservation(name))
-        await self._make(deployment)
+            await self._make(objects.reservation(workload, DEPLOYMENT, idleTimeoutSeconds=5))
+        await self._make(_deployment(workload, rng))
         self.done["create"] += 1
         for _ in range(rng.randrange(5)):
             await asyncio.sleep(rng.uniform(0.2, 3.0))
@@ -84,8 +82,8 @@ class PlayingUsers:
         """Delete a claim once it is free."""
         await self._until_free(name)
         if self.hold:
-            await self._delete(_RESERVATION, name)
-        await self._delete(_CLAIM, name)
+            await self._delete(RESERVATION, name)
+        await self._delete(CLAIM, name)
 
     async def _act(self, name: str, rng: Random) -> None:
         kind = rng.choice(("scale", "roll out", "delete pods", "force-delete pods"))
@@ -101,18 +99,18 @@ class PlayingUsers:
     async def _end(self, name: str, rng: Random) -> None:
         force = rng.random() < 0.6
         self.done["end by force" if force else "end"] += 1
-        await self._delete(_DEPLOYMENT, name, {"propagationPolicy": "Background"})
+        await self._delete(DEPLOYMENT, name, {"propagationPolicy": "Background"})
         if force:
             await self._delete_pods(name, force=True)
 
     async def _delete_pods(self, name: str, *, force: bool) -> None:
         options: dict[str, Any] = {"gracePeriodSeconds": 0} if force else {}
         for pod in await self._pods(name):
-            await self._delete(_POD, pod, options)
+            await self._delete(POD, pod, options)
 
     async def _pods(self, name: str) -> list[str]:
         with suppress(KubeError, OSError):
-            pods = await self.client.list(_POD, NAMESPACE)
+            pods = await self.client.list(POD, NAMESPACE)
             return [
                 each["metadata"]["name"]
                 for each in pods
@@ -124,20 +122,19 @@ class PlayingUsers:
         """Wait until no pod is left and the claim is deallocated."""
         while True:
             with suppress(KubeError, OSError):
-                claim = await self.client.get(_CLAIM, NAMESPACE, name)
+                claim = await self.client.get(CLAIM, NAMESPACE, name)
                 status = claim.get("status") or {}
                 if not status.get("allocation") and not await self._pods(name):
                     return
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _make(self, body: dict[str, Any]) -> None:
-        body["metadata"]["namespace"] = NAMESPACE
         with suppress(KubeError, OSError):
             await self.client.create(body)
 
     async def _patch(self, name: str, spec: dict[str, Any]) -> None:
         with suppress(KubeError, OSError):
-            await self.client.patch(_DEPLOYMENT, NAMESPACE, name, {"spec": spec})
+            await self.client.patch(DEPLOYMENT, NAMESPACE, name, {"spec": spec})
 
     async def _delete(
         self, kind: tuple[str, str], name: str, options: dict[str, Any] | None = None
@@ -151,52 +148,12 @@ class PlayingUsers:
             pass
 
 
-def _claim(name: str) -> dict[str, Any]:
-    request = {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}
-    return {
-        "apiVersion": _CLAIM[0],
-        "kind": _CLAIM[1],
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [request]}},
-    }
-
-
-def _reservation(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": _RESERVATION[0],
-        "kind": _RESERVATION[1],
-        "metadata": {"name": name},
-        "spec": {
-            "resourceClaimName": name,
-            "workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": name},
-            "idleTimeoutSeconds": 5,
-        },
-    }
-
-
-def _deployment(name: str, rng: Random) -> dict[str, Any]:
+def _deployment(workload: objects.Workload, rng: Random) -> dict[str, Any]:
     """A Deployment whose containers may ignore SIGTERM."""
-    container: dict[str, Any] = {
-        "name": "main",
-        "image": IMAGE,
-        "imagePullPolicy": "Never",
-        "args": ["deaf"] if rng.random() < 0.5 else [],
-        "resources": {"claims": [{"name": "gpu"}]},
-    }
-    spec = {
-        "containers": [container],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-        "terminationGracePeriodSeconds": rng.choice((2, 5, 15)),
-    }
-    strategy = rng.choice(("Recreate", "RollingUpdate"))
-    return {
-        "apiVersion": _DEPLOYMENT[0],
-        "kind": _DEPLOYMENT[1],
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": rng.randrange(1, 4),
-            "strategy": {"type": strategy},
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
-        },
-    }
+    body = objects.deployment(workload)
+    body["spec"]["strategy"] = {"type": rng.choice(("Recreate", "RollingUpdate"))}
+    spec = body["spec"]["template"]["spec"]
+    spec["terminationGracePeriodSeconds"] = rng.choice((2, 5, 15))
+    args = ["deaf"] if rng.random() < 0.5 else []
+    spec["containers"][0] |= {"image": IMAGE, "imagePullPolicy": "Never", "args": args}
+    return body

@@ -10,7 +10,6 @@ from kube_in_process.real.servers.nodes import Fleet
 
 Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 TAINT_RULE = ("resource.k8s.io/v1beta2", "DeviceTaintRule")
 TEMPLATE = "template"

@@ -19,8 +19,19 @@ from kube_in_process.storage.store import Revision
 
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
-from labs.torture.blocked import blocked
-from labs.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
+from labs.torture.blocked import ENDED, blocked
+from labs.torture.stored import (
+    PLURALS,
+    has_ended,
+    is_held,
+    is_in_the_way,
+    made_beside_a_hold,
+    missing_pods,
+    named_claims,
+    reserved,
+    without_foreign,
+)
+from labs.torture_real.bodies import REALLOCATE, RESERVATION
 from labs.torture_real.controllers import SLOW_BINDING_SECONDS, USER
 from labs.torture_real.judge import RealVerdict
 from labs.torture_real.user_actions import TROUBLE, RealUserActions
@@ -50,7 +61,6 @@ WORKLOADS: dict[str, Version] = {
     "jobs": ("batch/v1", "Job"),
     "replicasets": ("apps/v1", "ReplicaSet"),
 }
-OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
 
 
 @dataclass
@@ -140,10 +150,7 @@ class FinalChecks:
             return
         made = 0
         for _ in range(CIRCLE_ROUNDS):
-            written = await self._written(WATCHED)
-            new = [(each.plural, each.type) == ("pods", "ADDED") for each in written]
-            later = written[len(written) // 2 :]
-            made = sum(new) if any(_held(each, "apps", "batch") for each in later) else 0
+            made = made_beside_a_hold(await self._written(WATCHED))
             if made <= MADE:
                 return
         self.verdict.say("stuck", [f"{made} pods were made in {WATCHED:g} s beside a hold"])
@@ -178,48 +185,21 @@ class FinalChecks:
         """Remove foreign entries; deallocate if the list is then empty and no reservation names
         the claim. Who deallocates also removes the finalizer."""
         claim = await self.users.client.get(self.users.bodies.fleet.claims, self.space, name)
-        status = dict(claim.get("status") or {})
-        listed = status.get("reservedFor") or []
-        kept = [entry for entry in listed if entry.get("apiGroup") != "example.com"]
-        if len(kept) == len(listed):
+        status = without_foreign(claim, self._objects)
+        if status is None:
             return
-        status["reservedFor"] = kept
-        frees = not kept and name not in self._reserved()
-        if not kept:
-            del status["reservedFor"]
-        if frees:
-            status.pop("allocation", None)
         await self.users.put_status(claim, status)
-        if frees:
+        if not status.keys() & {"reservedFor", "allocation"}:
             nothing = {"metadata": {"finalizers": None}}
             await self._patch(self.users.bodies.fleet.claims, claim, nothing)
 
-    def _reserved(self) -> set[str]:
-        return {
-            reservation["spec"]["resourceClaimName"]
-            for reservation in self._objects("claimreservations")
-        }
-
     def _missing(self) -> list[str]:
         """Workloads whose pods do not all run, and foreign entries."""
-        missing = []
-        for plural, owner in OWNERS.items():
-            for workload in self._objects(plural):
-                meta, wanted = workload["metadata"], workload["spec"].get("replicas", 1)
-                running = sum(_runs(pod, owner, meta["name"]) for pod in self._objects("pods"))
-                if running < wanted and not meta.get("deletionTimestamp"):
-                    missing.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
-        for job in self._objects("jobs"):
-            ended = {
-                condition["type"] for condition in job.get("status", {}).get("conditions") or ()
-            }
-            going = not job["metadata"].get("deletionTimestamp")
-            if going and not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
-                missing.append(f"jobs/{job['metadata']['name']}: not ended")
-        for claim in self._objects("resourceclaims"):
-            if _foreign(claim):
-                missing.append(f"resourceclaims/{claim['metadata']['name']}: lists a foreign entry")
-        return missing
+        return missing_pods(self._objects) + [
+            f"resourceclaims/{claim['metadata']['name']}: lists a foreign entry"
+            for claim in self._objects("resourceclaims")
+            if without_foreign(claim, self._objects) is not None
+        ]
 
     def _waiting(self) -> list[str]:
         """Pods that do not run, with the last reported reason."""
@@ -237,26 +217,18 @@ class FinalChecks:
 
     async def _make_way(self) -> None:
         """Help as users would: create missing claims and PodGroups, and delete pods that can never
-        run: of a deleted claim, without an owner, or on a claim without allocation."""
+        run."""
         claims = {claim["metadata"]["name"]: claim for claim in self._objects("resourceclaims")}
         for name, claim in claims.items():
-            if _foreign(claim):
+            if without_foreign(claim, self._objects) is not None:
                 await self._tried(self._expel(name))
         for pod in self._objects("pods"):
             await self._make_group(pod)
-            in_the_way = not pod["metadata"].get("ownerReferences")
-            for entry in pod["spec"].get("resourceClaims") or ():
-                name = entry.get("resourceClaimName")
-                if not name:
-                    continue
+            for name in named_claims(pod):
                 if name not in claims:
-                    body = self.users.bodies.claim(name)
-                    claims[name] = body
-                    await self._tried(self.users.client.create(body))
-                in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
-                allocated = (claims[name].get("status") or {}).get("allocation")
-                in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
-            if in_the_way:
+                    claims[name] = self.users.bodies.claim(name)
+                    await self._tried(self.users.client.create(claims[name]))
+            if is_in_the_way(pod, claims):
                 await self._delete(POD, pod)
 
     async def _make_group(self, pod: Object) -> None:
@@ -273,7 +245,7 @@ class FinalChecks:
     async def _still(self) -> None:
         """Check that nothing writes held claims while all pods run or have finished."""
         await asyncio.sleep(STILL)
-        await self._settles(_held, FEW, "writes to claims")
+        await self._settles(is_held, FEW, "writes to claims")
 
     async def _quiet(self) -> None:
         """Check promise 7: claimctl writes nothing on a settled cluster."""
@@ -338,21 +310,17 @@ class FinalChecks:
         workload = self.users.cluster.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
         if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
             return holder.get("retentionPolicy") == "WhileRunning"
-        ended = {
-            condition["type"] for condition in workload.get("status", {}).get("conditions") or ()
-        }
         spec = workload["spec"]
         if ref["kind"] == "Job":
-            return bool(spec.get("suspend")) or bool(ended & {"Complete", "Failed"})
+            return bool(spec.get("suspend")) or has_ended(workload)
         return bool(spec.get("replicas") == 0)
 
     def _used(self, claim: str) -> bool:
         """Whether a pod that has not ended names the claim."""
         return any(
-            entry.get("resourceClaimName") == claim
+            claim in named_claims(pod)
             for pod in self._objects("pods")
-            if pod["status"].get("phase") not in ("Succeeded", "Failed")
-            for entry in pod["spec"].get("resourceClaims") or ()
+            if pod["status"].get("phase") not in ENDED
         )
 
     # -- what was never claimctl's
@@ -440,7 +408,9 @@ class FinalChecks:
             }
             if any(signs.values()):
                 present = ", ".join(sign for sign, there in signs.items() if there)
-                held = "" if meta["name"] in self._reserved() else " (no reservation names it)"
+                held = (
+                    "" if meta["name"] in reserved(self._objects) else " (no reservation names it)"
+                )
                 stays.append(f"claim {meta['name']} is {present}{held}")
         return stays
 
@@ -476,32 +446,6 @@ class FinalChecks:
     async def _patch(self, kind: Version, obj: Object, patch: Object) -> None:
         name = obj["metadata"]["name"]
         await self._tried(self.users.client.patch(kind, self.space, name, patch))
-
-
-def _runs(pod: Object, owner: str, workload: str) -> bool:
-    meta = pod["metadata"]
-    owned = any(reference["kind"] == owner for reference in meta.get("ownerReferences") or ())
-    of_this = (meta.get("labels") or {}).get("app") == workload
-    running = (pod.get("status") or {}).get("phase") == "Running"
-    return owned and of_this and running and not meta.get("deletionTimestamp")
-
-
-def _foreign(claim: Object) -> bool:
-    listed = (claim.get("status") or {}).get("reservedFor") or ()
-    return any(entry.get("apiGroup") == "example.com" for entry in listed)
-
-
-def _held(revision: Revision, *groups: str) -> bool:
-    """Whether the revision is a claim whose list has more than pods: claimctl maintains it.
-
-    Args:
-        groups: the API groups of the entries that count; none for all.
-    """
-    if revision.plural != "resourceclaims":
-        return False
-    listed = (revision.object().get("status") or {}).get("reservedFor") or ()
-    api_groups = {entry.get("apiGroup", "") for entry in listed} - {""}
-    return bool(api_groups & {*groups} if groups else api_groups)
 
 
 async def _until(holds: Callable[[], bool], within: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -13,7 +14,8 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.base import Object
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_witness.world import World
-from labs.torture.findings import RunFindings
+from labs.findings import RunFindings
+from labs.torture.stored import summary
 from labs.torture_real.controllers import USER
 
 Line = tuple[float, str]
@@ -29,12 +31,6 @@ class RealVerdict(RunFindings):
     accused: asyncio.Event = field(default_factory=asyncio.Event)
     others: list[str] = field(default_factory=list)
     """Pods on claims that another writer than claimctl deallocated."""
-    revisions: int = 0
-    writes: int = 0
-    """The number of claimctl's writes."""
-    holds: int = 0
-    releases: int = 0
-    """The number of holds that claimctl added, and of its deallocations."""
 
     def say(self, kind: str, texts: Iterable[str]) -> None:
         """Record findings and print them at once: a run may be interrupted.
@@ -69,9 +65,14 @@ def judge(
     world.listen(lambda revision, _: takers.extend(_taker(revision)))
     world.read(history)
     ours = [revision for revision in history if revision.actor == USER]
-    verdict.revisions, verdict.writes = len(history), len(ours)
-    verdict.holds = sum(_listed(our) > _listed(our, before=True) for our in ours)
-    verdict.releases = sum(user == USER for _, _, user in takers)
+    verdict.counts |= Counter(
+        {
+            "versions judged": len(history),
+            "writes of claimctl": len(ours),
+            "holds of claimctl": sum(_listed(our) > _listed(our, before=True) for our in ours),
+            "releases of claimctl": sum(user == USER for _, _, user in takers),
+        }
+    )
     for violation in witness.violations:
         before = [user for at, claim, user in takers if _is(violation, at, claim)][-1:]
         theirs = violation.rule == STARTED_WITHOUT_ALLOCATION
@@ -141,33 +142,5 @@ def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
 def _line(revision: Revision) -> str:
     actor = revision.actor.rpartition(":")[2]
     what = f"{revision.verb}{'/' + revision.subresource if revision.subresource else ''}"
-    summary = _summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {summary}"
-
-
-def _summary(plural: str, name: str, obj: Object) -> str:
-    status = obj.get("status") or {}
-    text = f"{plural}/{name}"
-    if obj["metadata"].get("deletionTimestamp"):
-        text += " DELETING"
-    if plural == "resourceclaims":
-        listed = [
-            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
-        ]
-        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
-        text += f" finalizers={obj['metadata'].get('finalizers') or []}"
-    elif plural == "pods":
-        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
-        conditions = status.get("conditions") or ()
-        text += "".join(f" [{c['reason']}]" for c in conditions if c.get("reason"))
-    elif plural == "claimreservations":
-        reasons = {
-            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
-        }
-        text += f" {reasons} release={status.get('release')} ghosts="
-        text += f"{[ghost.get('name') for ghost in status.get('forceDeletedPods') or ()]}"
-    elif plural in ("deployments", "statefulsets", "replicasets"):
-        text += f" replicas={obj['spec'].get('replicas')}"
-    elif plural == "jobs":
-        text += f" suspend={obj['spec'].get('suspend')} active={status.get('active', 0)}"
-    return text
+    told = summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {told}"

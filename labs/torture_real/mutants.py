@@ -10,9 +10,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from kube_in_process.real.flags import Parser
 
+from labs.hunting import CAUGHT, MISSED, hunt_all
 from labs.torture.mutants import MUTANTS
 from labs.torture_real.lab import parser as torture_real
 
@@ -27,20 +29,14 @@ def main(arguments: Sequence[str]) -> int:
     known = [mutant.name for mutant in MUTANTS]
     parser.add_argument("--name", action="append", choices=known, help="instead of the usual three")
     options, flags = parser.parse_known_args(arguments)
-    bugs = options.name or BUGS
     torture_real().parse_args(flags)
-    missed = 0
-    for bug in bugs:
-        code, first = _hunt(bug, flags)
-        missed += code != FOUND
-        print(f"{'caught' if code == FOUND else 'MISSED'} {bug}: {first[:200]}", flush=True)
-    print(f"{len(bugs) - missed} of {len(bugs)} caught")
-    return 1 if missed else 0
+    return hunt_all(options.name or BUGS, partial(_hunt, flags))
 
 
-def _hunt(bug: str, flags: Sequence[str]) -> tuple[int, str]:
-    """The exit code and the first finding."""
+def _hunt(flags: Sequence[str], bug: str) -> tuple[int, str]:
+    """Whether the bug is caught, and the first finding."""
     command = (sys.executable, "-m", "labs", "torture-real", "--budget=240", *flags, "--bug", bug)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if "logs are kept" not in line]
-    return done.returncode if lines else 0, lines[0] if lines else "nothing was found"
+    caught = lines and done.returncode == FOUND
+    return CAUGHT if caught else MISSED, lines[0][:200] if lines else "nothing was found"

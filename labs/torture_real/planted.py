@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from labs.hunting import named
+from labs.planting import plant
 from labs.torture.mutants import MUTANTS
-from labs.torture.planting import plant
 
 
 def main(arguments: Sequence[str]) -> int:
     bug, *rest = arguments
-    plant(next(mutant for mutant in MUTANTS if mutant.name == bug))
+    plant(named(MUTANTS, bug))
     from claimctl.cli.main import run
 
     return run(rest)

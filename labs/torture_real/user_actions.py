@@ -18,6 +18,7 @@ from claimctl.kube.errors import KubeError, NotServed, from_answer
 from claimctl.wire.base import Object, encode
 from claimctl_demo.documents import DocumentClient
 from labs.torture.drivers import DEVICE, Driver, results_of
+from labs.torture.stored import meddled
 from labs.torture_real.bodies import API, RESERVATION, TAINT_RULE, App, Bodies
 from labs.torture_real.cluster import SharedCluster
 
@@ -351,16 +352,8 @@ class RealUserActions:
     async def _meddle(self) -> None:
         """Add, remove and reorder references as a foreign writer."""
         claim = await self.client.get(self._claims, self.namespace, "slice")
-        listed = list((claim.get("status") or {}).get("reservedFor") or ())
-        how = self.rng.choice(["add", "remove", "reorder"])
+        how, listed = meddled((claim.get("status") or {}).get("reservedFor") or (), self.rng)
         self._add(f" {how}")
-        if how == "add":
-            number = self.rng.randrange(10**9)
-            listed.append(foreign(f"thing-{number}", f"foreign-{number}"))
-        elif how == "remove" and len(listed) > 1:
-            listed.pop(self.rng.randrange(len(listed)))
-        else:
-            self.rng.shuffle(listed)
         await self.put_status(claim, {**(claim.get("status") or {}), "reservedFor": listed})
 
     async def put_status(self, claim: Object, status: Object) -> None:
@@ -411,11 +404,6 @@ class RealUserActions:
 
     def _node(self) -> str:
         return self.rng.choice(self.bodies.fleet.names)
-
-
-def foreign(name: str, uid: str) -> Object:
-    """A reference to an object of an unknown kind."""
-    return {"apiGroup": "example.com", "resource": "things", "name": name, "uid": uid}
 
 
 def _version(app: App) -> Version:

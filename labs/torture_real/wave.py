@@ -69,7 +69,7 @@ class Wave:
             # A schedule that was interrupted is judged as far as it got.
             for schedule in self.schedules:
                 schedule.judge(self.faults.log)
-                tally.add(schedule)
+                tally.end(schedule)
             tally.count(self.faults.counts, pair=len(self.names) == 2, elect=self.elect)
             await self._leave(supervisor)
         self.cluster.history.revisions.clear()

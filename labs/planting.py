@@ -14,7 +14,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class NoPlace(LookupError):
-    """The function is gone, or the piece to replace is not in it exactly once."""
+    """A bug cannot be planted: its function is gone, its piece is not in it exactly once, or its
+    module is imported already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,13 @@ class Mutant:
 
 
 def plant(mutant: Mutant) -> None:
-    """Plant a bug in this process; its module must not be imported yet."""
+    """Plant a bug in this process.
+
+    Raises:
+        NoPlace: its module is imported already.
+    """
+    if mutant.module in sys.modules:
+        raise NoPlace(f"{mutant.name}: {mutant.module} is imported already")
 
     def wanted(module: str) -> bool:
         return module == mutant.module
