@@ -19,7 +19,7 @@ from claimctl.controller.caches.informers import (
     claims_of_group,
     claims_of_pod,
     claims_of_replica_set,
-    ordinals_of,
+    places_of,
     reserved_key,
     without_policy,
     workload_key,
@@ -265,17 +265,17 @@ class Triggers:
             self._note_owners(change.new)
             for workload in without_policy(change.new):
                 self._queues.workloads(workload)
-            for key, ordinal in ordinals_of(change.new):
+            for key, ordinal in places_of(change.new):
                 self._enqueue(self._other_claims_of(key, ordinal))
         if change.new is None:
             # no pod uses these claims any more, so that a release may begin
             unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
             self._enqueue(unused, urgent=True)
 
-    def _other_claims_of(self, key: WorkloadKey, ordinal: Ordinal | None) -> Iterator[ClaimKey]:
+    def _other_claims_of(self, key: WorkloadKey, ordinal: Ordinal) -> Iterator[ClaimKey]:
         """The claims of an ordinal, where its new pod says which of them is asked for."""
         workload = self._caches.workload(key)
-        if ordinal is None or workload is None or not pods_show_template(workload, ordinal):
+        if workload is None or not pods_show_template(workload, ordinal):
             return
         for reservation in self._caches.reservations_for(key):
             if (sticky := sticky_of(reservation.spec)) is not None and sticky.whose == ordinal:

@@ -59,8 +59,8 @@ async def until_held(stage: Stage, *claims: str) -> None:
     await stage.until(holds, f"{claims} are held")
 
 
-def group_template(template: str = "big", size: int = 2) -> dict[str, Any]:
-    body = asking(manifests.stateful_set(), "*", ("gpu", template))["spec"]["template"]
+def group_template(template: str = "big", size: int = 2, sticky: str = "*") -> dict[str, Any]:
+    body = asking(manifests.stateful_set(), sticky, ("gpu", template))["spec"]["template"]
     return {"size": size, "workerTemplate": {"metadata": body["metadata"], "spec": body["spec"]}}
 
 
@@ -133,6 +133,19 @@ async def test_another_template_is_another_claim_for_the_next_pod(stage: Stage) 
         change = {"spec": {"leaderWorkerTemplate": group_template("other")}}
         await stage.patch(LEADERS, "train", change)
         await until_claims(stage, *named(*PLACES, template="other"))
+        await stage.until_running(4)
+
+
+async def test_sticky_claims_go_when_the_next_pods_have_generated_ones(stage: Stage) -> None:
+    await stage.started()
+    async with trained(stage):
+        change = {"spec": {"leaderWorkerTemplate": group_template(sticky="")}}
+        await stage.patch(LEADERS, "train", change)
+
+        async def holds() -> bool:
+            return not set(named(*PLACES)) & (await devices(stage)).keys()
+
+        await stage.until(holds, "no sticky claim is left", 400)
         await stage.until_running(4)
 
 
