@@ -16,6 +16,7 @@ from labs.planting import Mutant, plant
 SEEDS = 60
 """How many seeds are played for one bug."""
 
+ORDINALS = "claimctl.reservation.facts.ordinals"
 LIFECYCLE = "claimctl.reservation.release.lifecycle"
 MUTANTS = (
     Mutant(
@@ -41,7 +42,7 @@ MUTANTS = (
     ),
     Mutant(
         "delete whatever is scaled away",
-        "claimctl.reservation.facts.ordinals",
+        ORDINALS,
         "is_superfluous",
         "still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
         "still is OrdinalWish.NOT_NOW",
@@ -79,6 +80,27 @@ MUTANTS = (
         """
         decision.write = DeleteClaim(meta.uid, meta.resource_version)
         """,
+    ),
+    Mutant(
+        "ignore the group of a pod",
+        ORDINALS,
+        "_wish",
+        "zip(sticky.whose, workload.verdict.ordinals, strict=False)",
+        "zip(sticky.whose[1:], workload.verdict.ordinals[1:], strict=False)",
+    ),
+    Mutant(
+        "take a pod with two sticky claims for one with another",
+        ORDINALS,
+        "_asks",
+        "claim in claim_names(pod)",
+        "claim == min(claim_names(pod))",
+    ),
+    Mutant(
+        "overlook pods without sticky claims",
+        "claimctl.controller.caches.informers",
+        "Caches.pods_of_ordinal",
+        "other is None or other in pods or (key, ordinal) not in places_of(other)",
+        "True",
     ),
     Mutant(
         "keep what nobody will use again",
