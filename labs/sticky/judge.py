@@ -18,6 +18,8 @@ from labs.sticky.leaders import SET_NAME
 from labs.sticky.wishes import KINDS, PodPlace, StickyPlace, Wishes, wish_of
 
 ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
+ENTRY = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a generated claim."""
 OWNERS = {"StatefulSet": "sts", "Job": "job"}
 INDEX = {"sts": "apps.kubernetes.io/pod-index", "job": "batch.kubernetes.io/job-completion-index"}
 SLACK = 40.0
@@ -253,13 +255,16 @@ class StickyJudge:
                 self._accuse(f"pod {name} names {entry.resource_claim_name}")
 
     def _judge_generated(self, claim: dict[str, Any]) -> None:
-        """No claim is generated for a pod that has sticky ones."""
-        for owner in claim["metadata"].get("ownerReferences") or ():
-            pods = self.world.pods_in(claim["metadata"]["namespace"])
+        """No claim is generated for an entry that has a sticky one."""
+        meta = claim["metadata"]
+        entry = (meta.get("annotations") or {}).get(ENTRY)
+        for owner in meta.get("ownerReferences") or ():
+            pods = self.world.pods_in(meta["namespace"])
             for pod in pods if owner["kind"] == "Pod" else ():
-                if pod.metadata.uid == owner["uid"] and pod.metadata.annotation(REWRITTEN):
-                    name = claim["metadata"]["name"]
-                    self._accuse(f"claim {name} was generated for {pod.metadata.name}")
+                asked = pod.metadata.annotation(ASKED) in ("*", entry)
+                is_sticky = asked and pod.metadata.annotation(REWRITTEN)
+                if pod.metadata.uid == owner["uid"] and is_sticky:
+                    self._accuse(f"claim {meta['name']} was generated for {pod.metadata.name}")
 
     def _judge_binding(self, name: str, pod: Pod) -> None:
         devices = self.claims[name].devices if name in self.claims else frozenset()
@@ -327,14 +332,18 @@ class StickyJudge:
         return ""
 
     def _judge_deletion(self, name: str, revision: Revision) -> None:
-        """claimctl deletes no claim that a pod names which is there already."""
+        """claimctl deletes no claim that a pod names which is there already. With its
+        ClaimReservation a claim goes also while a pod waits that is not bound."""
         if revision.actor not in self.users or _was_deleting(revision):
             return
         self.counts["claims deleted by claimctl"] += 1
+        reservations = self.world.reservations_of((revision.namespace, name))
+        goes_along = all(each.metadata.deleting for each in reservations)
         for pod in self.world.users_of((revision.namespace, name)):
             done = pod.status.phase in TERMINAL or pod.metadata.deleting
             age = revision.at - self._made[pod.metadata.uid]
-            if not done and (pod.spec.node_name or age > MEANWHILE):
+            waits = age > MEANWHILE and not goes_along
+            if not done and (pod.spec.node_name or waits):
                 self._accuse(f"{name} was deleted under pod {pod.metadata.name}")
 
     def _accuse(self, text: str) -> None:

@@ -190,6 +190,17 @@ def test_a_claim_is_not_deleted_under_a_pod() -> None:
     assert story.judge.violations == [f"{NAME} was deleted under pod train-1"]
 
 
+@pytest.mark.parametrize("goes", [True, False], ids=["with its reservation", "alone"])
+def test_a_claim_is_deleted_under_a_pod_that_waits_only_with_its_reservation(goes: bool) -> None:
+    meta = {"name": "r", "namespace": "default", "uid": "r"}
+    meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if goes else {}
+    spec = {"resourceClaimName": NAME}
+    story = ToldHistory().workload(0, 2).claim(1, "").pod(1)
+    story.tell(90, "claimctl.io", "claimreservations", {"metadata": meta, "spec": spec})
+    story.tell(100, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
+    assert story.judge.violations == ([] if goes else [f"{NAME} was deleted under pod train-1"])
+
+
 @pytest.mark.parametrize(
     ("pod", "text"),
     [
@@ -259,6 +270,7 @@ def test_below_the_partition_only_a_pod_tells_that_a_claim_may_go() -> None:
 
 def test_a_claim_that_is_generated_beside_a_sticky_one_is_found() -> None:
     meta: Body = {"name": "train-1-gpu-x", "namespace": "default", "uid": "generated"}
+    meta["annotations"] = {"resource.kubernetes.io/pod-claim-name": "gpu"}
     meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "train-1", "uid": "pod"}]
     body = {"metadata": meta, "spec": {}, "status": {}}
     story = ToldHistory().pod(0).tell(1, "resource.k8s.io", "resourceclaims", body, KCM)
