@@ -295,11 +295,12 @@ class StickyUsers(UserActions):
         return self._one_of("lws")
 
     def _rolling(self) -> str:
-        """A workload whose pod template can change."""
-        return self._one_of("set", "lws")
+        """A workload whose pod template can change; both kinds are chosen as often."""
+        there = {name.partition("-")[0] for name in self.names()} - {"job"}
+        return self._one_of(self.rng.choice(sorted(there) or ["set"]))
 
-    def _one_of(self, *kinds: str) -> str:
-        names = [name for name in self.names() if name.partition("-")[0] in kinds]
+    def _one_of(self, kind: str) -> str:
+        names = [name for name in self.names() if name.partition("-")[0] == kind]
         if not names:
             raise StatusError(404, "NotFound", "no workload")
         return self.rng.choice(names)
