@@ -192,13 +192,16 @@ class GroupController:
         return [self._state(workload, f"{name}-{group}") for group in range(count)]
 
     def _state(self, workload: Object, leader: str) -> tuple[bool, bool]:
-        template = workload["spec"]["leaderWorkerTemplate"]
-        pod, revision = self.api.find("pods", NAMESPACE, leader), _hash(template)
+        """The published controller takes a group of one for not ready while the workload has a
+        larger size, and then its rollout may wait for ever: here the group's own size counts."""
+        revision = _hash(workload["spec"]["leaderWorkerTemplate"])
+        pod = self.api.find("pods", NAMESPACE, leader)
         if pod is None or is_deleting(pod):
             return False, False
         ready = pod["status"].get("phase") == "Running"
-        new = pod["metadata"]["labels"][REVISION] == revision
-        if template["size"] == 1:
+        present = pod["metadata"]["labels"][REVISION]
+        new = present == revision
+        if self._templates[present]["size"] == 1:
             return ready, new
         workers = self.api.find("statefulsets", NAMESPACE, leader)
         if workers is None or is_deleting(workers):
