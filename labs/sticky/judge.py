@@ -101,6 +101,7 @@ class StickyJudge:
         """Whether the claim of a workload that is gone may be there at the end of the history.
 
         It may if the workload's settings kept it, and a pod of the workload might have named it.
+        Pods that had another claim may have come and gone while claimctl was down.
         """
         known = self.wishes.get((place.pod.word, place.pod.owner))
         if known is None or not known.listed or known.last.exists:
@@ -109,7 +110,7 @@ class StickyJudge:
         long_before = [wish for wish in before if wish.at <= gone.at - SLACK]
         recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
         return gone.when_deleted == "Retain" and any(
-            not wish.is_over(place, self._is_superseded(place)) for wish in recent
+            not wish.is_over(place, superseded=False) for wish in recent
         )
 
     def held_in_vain(self, namespace: str) -> list[str]:

@@ -96,13 +96,6 @@ MUTANTS = (
         "claim == min(claim_names(pod))",
     ),
     Mutant(
-        "overlook pods without sticky claims",
-        "claimctl.controller.caches.informers",
-        "Caches.pods_of_ordinal",
-        "other is None or other in pods or (key, ordinal) not in places_of(other)",
-        "True",
-    ),
-    Mutant(
         "keep what nobody will use again",
         LIFECYCLE,
         "is_over",
