@@ -369,10 +369,10 @@ def ordinals_of(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
 def places_of(pod: Pod) -> list[tuple[WorkloadKey, Ordinal]]:
     """The workloads, each with an ordinal, that the pod may belong to, by the sticky claims that it
     names and by its name."""
-    found = [(entry.workload, entry.ordinal) for entry in sticky_entries(pod)]
-    found += places_by_name(pod)
+    places = [(entry.workload, entry.ordinal) for entry in sticky_entries(pod)]
+    places += places_by_name(pod)
     namespace = pod.metadata.namespace
-    keys = ((WorkloadKey(ref.api_group, ref.kind, namespace, ref.name), at) for ref, at in found)
+    keys = ((WorkloadKey(ref.api_group, ref.kind, namespace, ref.name), at) for ref, at in places)
     return list(dict.fromkeys(keys))
 
 
