@@ -105,7 +105,7 @@ class Removals:
         """
         claim = decode(revision.data, ResourceClaim)
         allocation = claim.status.allocation
-        held = any(each.api_group in WORKLOAD_GROUPS for each in claim.status.reserved_for)
+        held = _lists_workload(claim, world)
         for_any_pod = allocation is not None and allocation.reserved_for_any_pod
         return [] if held or for_any_pod else self._added_ahead(revision, world)
 
@@ -158,7 +158,7 @@ class Removals:
         before = _references(revision.previous)
         after = _references(revision.data) if revision.type != "DELETED" else {}
         key = (revision.namespace, revision.name)
-        if _folds(revision):
+        if _folds(revision, world):
             before = {uid: each for uid, each in before.items() if not _is_pod(each)}
         return [
             reference
@@ -194,7 +194,7 @@ def _is_group(reference: Reference) -> bool:
     return (reference.api_group, reference.resource) == ("scheduling.k8s.io", "podgroups")
 
 
-def _folds(revision: Revision) -> bool:
+def _folds(revision: Revision, world: World) -> bool:
     """Whether a workload is listed whose entry stands for all its pods.
 
     The entry does so if the allocation admits any pod (KEP-5194).
@@ -202,10 +202,15 @@ def _folds(revision: Revision) -> bool:
     claim = decode(revision.data, ResourceClaim)
     allocation = claim.status.allocation
     return (
-        allocation is not None
-        and allocation.reserved_for_any_pod
-        and any(each.api_group in WORKLOAD_GROUPS for each in claim.status.reserved_for)
+        allocation is not None and allocation.reserved_for_any_pod and _lists_workload(claim, world)
     )
+
+
+def _lists_workload(claim: ResourceClaim, world: World) -> bool:
+    """Whether a workload is listed: of a kind of Kubernetes itself, or of a reservation's kind."""
+    reservations = world.reservations_of(claim.metadata.key)
+    groups = {*WORKLOAD_GROUPS, *(each.spec.workload_ref.api_group for each in reservations)}
+    return any(each.api_group in groups for each in claim.status.reserved_for)
 
 
 def _dead(namespace: str, reference: Reference, world: World) -> bool:

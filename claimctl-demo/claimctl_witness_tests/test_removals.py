@@ -75,6 +75,21 @@ def test_a_pending_pod_may_be_listed_beside_the_hold() -> None:
     assert rules(past.claim(held(OWN, listed), by=US)) == []
 
 
+def test_a_pending_pod_may_be_listed_beside_the_hold_of_any_kind_that_is_reserved_for() -> None:
+    past = Past()
+    ref = {"apiGroup": "example.com", "kind": "Thing", "name": "x"}
+    past.store.put(
+        Address("claimctl.io", "claimreservations", "ml", "r"),
+        {
+            "metadata": {"namespace": "ml", "name": "r"},
+            "spec": {"resourceClaimName": "slice", "workloadRef": ref},
+        },
+        Author(US, "update"),
+    )
+    pod(past.claim(ALLOCATED).claim(held(THING), by=US))
+    assert rules(past.claim(held(THING, entry(past)), by=US)) == []
+
+
 def test_a_pending_pod_may_not_be_listed_without_a_hold() -> None:
     past = pod(Past().claim(ALLOCATED))
     assert rules(past.claim(held(entry(past)), by=US)) == [LISTED_WITHOUT_HOLD]

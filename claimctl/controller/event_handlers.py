@@ -19,7 +19,7 @@ from claimctl.controller.caches.informers import (
     claims_of_group,
     claims_of_pod,
     claims_of_replica_set,
-    ordinals_of,
+    places_of,
     reserved_key,
     without_policy,
     workload_key,
@@ -266,8 +266,8 @@ class Triggers:
             self._note_owners(change.new)
             for workload in without_policy(change.new):
                 self._queues.workloads(workload)
-            for key, ordinal in ordinals_of(change.new):
-                # the new pod may name another claim of the ordinal
+            for key, ordinal in places_of(change.new):
+                # the new pod may name another claim of the ordinal, or none
                 self._enqueue(self._caches.claims_of_ordinal(key, ordinal))
             # it may be the leader to whom the workers' StatefulSet of that name belongs
             self._enqueue(self._claims_of_part(STATEFUL_SET, change))

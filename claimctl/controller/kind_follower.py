@@ -46,6 +46,8 @@ log = LateLogger(__name__)
 
 PAUSE = 1.0
 """Seconds to wait before a look, so that several changes cause one."""
+FIRST_LISTS = 10.0
+"""The longest wait for what is known of kinds, in seconds, before a controller begins."""
 RETRY = 30.0
 RIGHTS = 10.0
 """Seconds between two questions whether a missing right is there now."""
@@ -94,6 +96,24 @@ class KindFollower:
         if kind not in self._looks_left:
             self._looks_left[kind] = LOOKS
             self._wake.set()
+
+    async def begin(self, tasks: Tasks) -> None:
+        """Look at the kinds that ClaimReservations name, and wait for the first lists.
+
+        Until then the state of their workloads is unknown, and a status that says so forgets since
+        when they are idle. An API server that fails, or takes long, ends the wait.
+        """
+        reserved = self._reserved()
+        if not reserved:
+            return
+        try:
+            async with asyncio.timeout(FIRST_LISTS):
+                await self.look(tasks)
+                for informer in self._caches.kinds.informers():
+                    if (informer.resource.group, informer.resource.kind) in reserved:
+                        await informer.wait_synced()
+        except (KubeError, TimeoutError) as error:
+            log.warning("kinds of workloads are not known yet", error=str(error))
 
     async def run(self, tasks: Tasks) -> None:
         """Follow the kinds until cancelled. ``tasks`` runs the informers."""

@@ -149,6 +149,7 @@ class Manager:
         tasks.spawn("events", parts.events.run())
         tasks.spawn("signs of life", parts.node_leases.run())
         tasks.spawn("detection", again.run(self.detection))
+        await parts.kinds.begin(tasks)
         tasks.spawn("kinds of workloads", parts.kinds.run(tasks))
         tasks.spawn("election", self._elect())
 

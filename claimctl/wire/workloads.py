@@ -190,6 +190,14 @@ def part_for(api_group: str, kind: str, name: str, ordinal: Ordinal) -> Workload
     return WorkloadPart(*STATEFUL_SET, name, ordinal.number)
 
 
+def pod_name(api_group: str, kind: str, workload: str, ordinal: Ordinal) -> str:
+    """The name of the ordinal's pod; '' for a kind whose pods have other names."""
+    if (api_group, kind) not in (STATEFUL_SET, LEADER_WORKER_SET):
+        return ""
+    leader = f"{workload}-{ordinal.number}"
+    return f"{leader}-{ordinal.member}" if ordinal.member else leader
+
+
 class OrdinalWish(StrEnum):
     """Whether a workload wants a pod of an ordinal."""
 

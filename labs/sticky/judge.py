@@ -14,9 +14,12 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl_witness.world import TERMINAL, World, as_claim, as_pod
-from labs.sticky.wishes import KINDS, StickyPlace, Wishes, wish_of
+from labs.sticky.leaders import SET_NAME
+from labs.sticky.wishes import KINDS, PodPlace, StickyPlace, Wishes, wish_of
 
 ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
+ENTRY = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a generated claim."""
 OWNERS = {"StatefulSet": "sts", "Job": "job"}
 INDEX = {"sts": "apps.kubernetes.io/pod-index", "job": "batch.kubernetes.io/job-completion-index"}
 SLACK = 40.0
@@ -25,7 +28,8 @@ in the middle of a release."""
 BROKEN = 90.0
 """The same for a node or a device that was broken: pods first wait for it."""
 YOUNG = 8.0
-"""Seconds from the allocation of a claim within which its hold may be missing: controllers die."""
+"""Seconds from the allocation of a claim to a write of claimctl within which its hold may be
+missing: controllers die."""
 MEANWHILE = 2.0
 """Seconds between a LIST of pods and the write that it is for."""
 
@@ -46,13 +50,22 @@ class JudgedClaim:
     """The UID of ``spec.reservedFor``."""
 
 
+@dataclass(frozen=True, slots=True)
+class NamedClaims:
+    """The claims that a new pod named, and when it was made."""
+
+    at: float
+    names: frozenset[str]
+
+
 @dataclass(slots=True)
 class StickyJudge:
     """Reads a history; notes what went wrong, and counts what happened.
 
     Args:
         users: the user names of claimctl.
-        young: for how many seconds from its allocation a claim may be without a hold.
+        young: for how many seconds from its allocation, in which claimctl wrote something, a claim
+            may be without a hold.
     """
 
     users: Collection[str]
@@ -69,8 +82,15 @@ class StickyJudge:
     """When a node, or a device ``POOL/DEVICE``, was broken last; inf if it is now."""
     _waited: dict[str, float] = field(default_factory=dict)
     """When a pod last waited for the claim."""
+    _heard: float = 0.0
+    """When claimctl last wrote anything about claims."""
     _made: dict[str, float] = field(default_factory=dict)
     """By UID: when a pod was made."""
+    _named: dict[PodPlace, list[NamedClaims]] = field(default_factory=dict)
+    """What the pods of a place named, one after the other."""
+    refused: dict[str, float] = field(default_factory=dict)
+    """By claim: when claimctl last took its driver for one that refuses holds, because a pod did
+    not start for long. A lost node looks the same."""
     _withdrawn: set[str] = field(default_factory=set)
     """Claims whose ClaimReservation a person has deleted."""
 
@@ -81,14 +101,17 @@ class StickyJudge:
         """Whether the claim of a workload that is gone may be there at the end of the history.
 
         It may if the workload's settings kept it, and a pod of the workload might have named it.
+        Pods that had another claim may have come and gone while claimctl was down.
         """
-        known = self.wishes.get((place.word, place.owner))
+        known = self.wishes.get((place.pod.word, place.pod.owner))
         if known is None or not known.listed or known.last.exists:
             return False
         gone, before = known.last, [wish for wish in known.listed if wish.exists]
         long_before = [wish for wish in before if wish.at <= gone.at - SLACK]
         recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
-        return gone.when_deleted == "Retain" and any(not wish.is_over(place) for wish in recent)
+        return gone.when_deleted == "Retain" and any(
+            not wish.is_over(place, superseded=False) for wish in recent
+        )
 
     def held_in_vain(self, namespace: str) -> list[str]:
         """The claims with devices that no pod names, and whose workload wants none for them."""
@@ -102,15 +125,28 @@ class StickyJudge:
         ]
 
     def _is_wanted(self, place: StickyPlace) -> bool:
-        known = self.wishes.get((place.word, place.owner))
+        known = self.wishes.get((place.pod.word, place.pod.owner))
         wish = known.last if known is not None and known.listed else None
-        return wish is not None and wish.wants(place) and not wish.is_over(place)
+        over = wish is None or wish.is_over(place, self._is_superseded(place))
+        return wish is not None and wish.wants(place) and not over
+
+    def _is_superseded(self, place: StickyPlace, since: float = inf) -> bool:
+        """Whether the last pod of the place had another claim for the entry, or none; or another
+        pod that was made after a time."""
+        pods = self._named.get(place.pod, [])
+        return any(
+            str(place) not in pod.names
+            for number, pod in enumerate(pods, 1)
+            if pod.at >= since or number == len(pods)
+        )
 
     # -- what happens
 
     def _notice(self, revision: Revision, _: World) -> None:
+        if revision.actor in self.users and revision.plural not in ("leases", "events"):
+            self._heard = revision.at
         match revision.plural:
-            case "statefulsets" | "jobs":
+            case "statefulsets" | "jobs" | "leaderworkersets":
                 self._notice_workload(revision)
             case "pods":
                 self._notice_pod(revision)
@@ -134,7 +170,11 @@ class StickyJudge:
             wishes.note(wish_of(revision.plural, revision.object(), revision.at))
 
     def _notice_reservation(self, revision: Revision) -> None:
-        claim = revision.object()["spec"]["resourceClaimName"]
+        body = revision.object()
+        claim = body["spec"]["resourceClaimName"]
+        conditions = (body.get("status") or {}).get("conditions") or ()
+        if any(each["reason"] == "DriverRefusesHold" for each in conditions):
+            self.refused[claim] = revision.at
         if revision.type == "ADDED":
             self._withdrawn.discard(claim)
         elif revision.verb == "delete" and not revision.actor.startswith("system:"):
@@ -162,7 +202,11 @@ class StickyJudge:
             return
         if revision.type == "ADDED":
             self._made[pod.metadata.uid] = revision.at
-            self._judge_names(pod)
+            if (place := _place_of(pod)) is not None:
+                entries = pod.spec.resource_claims
+                names = frozenset(entry.resource_claim_name or "" for entry in entries)
+                self._named.setdefault(place, []).append(NamedClaims(revision.at, names))
+                self._judge_names(pod, place)
             return
         bound = before is not None and not before["spec"].get("nodeName") and pod.spec.node_name
         for entry in pod.spec.resource_claims if bound else ():
@@ -197,28 +241,31 @@ class StickyJudge:
 
     # -- what is right
 
-    def _judge_names(self, pod: Pod) -> None:
+    def _judge_names(self, pod: Pod, wanted: PodPlace) -> None:
         """Each entry of a pod that asks has the name of the pod's own ordinal."""
-        owner, meta = pod.metadata.controller(), pod.metadata
-        if owner is None or meta.annotation(ASKED) is None or owner.kind not in OWNERS:
+        asked, name = pod.metadata.annotation(ASKED), pod.metadata.name
+        if asked is None:
             return
-        word = OWNERS[owner.kind]
-        ordinal = (meta.labels or {}).get(INDEX[word])
         for entry in pod.spec.resource_claims:
+            if asked not in ("*", entry.name):
+                continue
             place = StickyPlace.of(entry.resource_claim_name or "")
             if entry.resource_claim_template_name or place is None:
-                self._accuse(f"pod {meta.name} has no sticky claim for {entry.name}")
-            elif (place.word, place.owner, str(place.ordinal)) != (word, owner.name, ordinal):
-                self._accuse(f"pod {meta.name} names {entry.resource_claim_name}")
+                self._accuse(f"pod {name} has no sticky claim for {entry.name}")
+            elif place.pod != wanted or place.entry != entry.name:
+                self._accuse(f"pod {name} names {entry.resource_claim_name}")
 
     def _judge_generated(self, claim: dict[str, Any]) -> None:
-        """No claim is generated for a pod that has sticky ones."""
-        for owner in claim["metadata"].get("ownerReferences") or ():
-            pods = self.world.pods_in(claim["metadata"]["namespace"])
+        """No claim is generated for an entry that has a sticky one."""
+        meta = claim["metadata"]
+        entry = (meta.get("annotations") or {}).get(ENTRY)
+        for owner in meta.get("ownerReferences") or ():
+            pods = self.world.pods_in(meta["namespace"])
             for pod in pods if owner["kind"] == "Pod" else ():
-                if pod.metadata.uid == owner["uid"] and pod.metadata.annotation(REWRITTEN):
-                    name = claim["metadata"]["name"]
-                    self._accuse(f"claim {name} was generated for {pod.metadata.name}")
+                asked = pod.metadata.annotation(ASKED) in ("*", entry)
+                is_sticky = asked and pod.metadata.annotation(REWRITTEN)
+                if pod.metadata.uid == owner["uid"] and is_sticky:
+                    self._accuse(f"claim {meta['name']} was generated for {pod.metadata.name}")
 
     def _judge_binding(self, name: str, pod: Pod) -> None:
         devices = self.claims[name].devices if name in self.claims else frozenset()
@@ -265,11 +312,14 @@ class StickyJudge:
             return known.let_go
         if name in self._withdrawn:
             return "reservation deleted"
-        wishes = self.wishes.get((place.word, place.owner), Wishes())
-        if reason := wishes.excuse(place, at, SLACK, known.made_at):
+        wishes = self.wishes.get((place.pod.word, place.pod.owner), Wishes())
+        superseded = self._is_superseded(place, at - SLACK)
+        if reason := wishes.excuse(place, at, SLACK, known.made_at, superseded):
             return reason
         if known.reserved_for and wishes.listed and wishes.last.uid != known.reserved_for:
             return "reserved for an earlier workload"
+        if self.refused.get(name, -inf) >= at - BROKEN:
+            return "driver that seems to refuse holds"
         devices = [f"{pool}/{device}" for pool, device in known.devices]
         if any(self._broken.get(device, -inf) >= at - BROKEN for device in devices):
             return "broken device"
@@ -279,23 +329,43 @@ class StickyJudge:
             waits = any(not pod.spec.node_name for pod in users)
             if waits or self._waited.get(name, -inf) >= at - BROKEN:
                 return "closed node"
-        if not known.held and at - known.allocated_at <= self.young:
+        # a controller that has stopped, or waits for a Lease, could not do it since
+        if not known.held and self._heard - known.allocated_at <= self.young:
             return "not held yet"
         return ""
 
     def _judge_deletion(self, name: str, revision: Revision) -> None:
-        """claimctl deletes no claim that a pod names which is there already."""
+        """claimctl deletes no claim that a pod names which is there already. With its
+        ClaimReservation a claim goes also while a pod waits that is not bound."""
         if revision.actor not in self.users or _was_deleting(revision):
             return
         self.counts["claims deleted by claimctl"] += 1
+        reservations = self.world.reservations_of((revision.namespace, name))
+        goes_along = all(each.metadata.deleting for each in reservations)
         for pod in self.world.users_of((revision.namespace, name)):
             done = pod.status.phase in TERMINAL or pod.metadata.deleting
             age = revision.at - self._made[pod.metadata.uid]
-            if not done and (pod.spec.node_name or age > MEANWHILE):
+            waits = age > MEANWHILE and not goes_along
+            if not done and (pod.spec.node_name or waits):
                 self._accuse(f"{name} was deleted under pod {pod.metadata.name}")
 
     def _accuse(self, text: str) -> None:
         self.violations.append(text)
+
+
+def _place_of(pod: Pod) -> PodPlace | None:
+    """The place that the pod's labels and owner say; None if it has no ordinal."""
+    owner, labels = pod.metadata.controller(), pod.metadata.labels or {}
+    word = OWNERS.get(owner.kind) if owner is not None else None
+    if owner is None or word is None or (index := labels.get(INDEX[word])) is None:
+        return None
+    workload = labels.get(SET_NAME)
+    if workload is None:
+        return PodPlace(word, owner.name, int(index))
+    if owner.name == workload:
+        return PodPlace("lws", workload, int(index))
+    group = owner.name.removeprefix(f"{workload}-")
+    return PodPlace("lws", workload, int(group), int(index))
 
 
 def _was_deleting(revision: Revision) -> bool:
@@ -305,7 +375,7 @@ def _was_deleting(revision: Revision) -> bool:
 
 def _is_held(claim: ResourceClaim, place: StickyPlace) -> bool:
     """Whether the workload of the place is listed."""
-    return any(each.name == place.owner for each in claim.status.reserved_for)
+    return any(each.name == place.pod.owner for each in claim.status.reserved_for)
 
 
 def _allocated(claim: ResourceClaim | None) -> frozenset[tuple[str, str]]:

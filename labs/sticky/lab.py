@@ -15,10 +15,12 @@ from typing import Any
 
 from kube_in_process.real.flags import Parser, number
 
+from claimctl_witness.witness import EMPTIED
 from labs.runs import add_seeds, report, seeds, spread, to_its_end
 from labs.sticky.judge import YOUNG, StickyJudge
+from labs.sticky.leaders import PLURAL, GroupController
 from labs.sticky.users import StickySize, StickyUsers
-from labs.sticky.wishes import StickyPlace
+from labs.sticky.wishes import KINDS, StickyPlace
 from labs.torture.explorer import Schedule, begun
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import (
@@ -63,13 +65,15 @@ async def _play(schedule: Schedule, size: StickySize, done: RunVerdict) -> None:
     people = partial(StickyUsers, size=size, trouble=trouble)
     async with begun(schedule, people, options, FAULTS) as playing:
         testbed, users = playing.testbed, playing.users
-        testbed.plan = partial(_dying, rng)
-        for _ in range(size.actions):
-            await playing.act()
-        testbed.plan = FaultPlan
-        done.counts["controllers killed"] += len(testbed.ended)
-        users.mend()
-        await _conclude(testbed, users, done)
+        groups = GroupController(testbed.cluster, Random(schedule.seed))
+        async with groups.running():
+            testbed.plan = partial(_dying, rng)
+            for _ in range(size.actions):
+                await playing.act()
+            testbed.plan = FaultPlan
+            done.counts["controllers killed"] += len(testbed.ended)
+            users.mend()
+            await _conclude(testbed, users, groups, done)
         _judge(testbed, done, faltering=schedule.elect or bool(schedule.rate))
     if not done.good:
         playing.tell(done)
@@ -80,14 +84,20 @@ def _dying(rng: Random) -> FaultPlan:
     return FaultPlan(dies_at=rng.randint(*LIVES), delivered=rng.random() < 0.5)
 
 
-async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -> None:
+async def _conclude(
+    testbed: Testbed, users: StickyUsers, groups: GroupController, verdict: RunVerdict
+) -> None:
     """Let all pods run, then let everything go; nothing may stay that nobody asked to keep."""
     await come_true(testbed, verdict, users.help)
+    await _all_run(testbed, groups, verdict)
     _give_back(testbed)
     await testbed.sleep(NOTICED)
-    await _all_come_back(testbed, verdict)
+    await _all_come_back(testbed, groups, verdict)
     if not await testbed.until(lambda: not _held_in_vain(testbed), PATIENCE, step=20.0):
         verdict.leaks += [f"{name} is held for nobody" for name in _held_in_vain(testbed)]
+    for each in testbed.objects(PLURAL):
+        testbed.cluster.admin.delete(PLURAL, NAMESPACE, each["metadata"]["name"])
+    await testbed.sleep(NOTICED)
     await clear_away(testbed, verdict)
     _look_for_rests(testbed, verdict)
     await remove_reservations(testbed, verdict)
@@ -96,7 +106,17 @@ async def _conclude(testbed: Testbed, users: StickyUsers, verdict: RunVerdict) -
     await testbed.stop_all()
 
 
-async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
+async def _all_run(testbed: Testbed, groups: GroupController, verdict: RunVerdict) -> None:
+    """Wait for all pods, those of LeaderWorkerSets included."""
+
+    def missing() -> list[str]:
+        return [*missing_pods(testbed.objects), *groups.unfinished()]
+
+    if not await testbed.until(lambda: not missing(), PATIENCE, step=2.0):
+        verdict.stuck += missing()
+
+
+async def _all_come_back(testbed: Testbed, groups: GroupController, verdict: RunVerdict) -> None:
     """Delete all pods once, and let new ones come only after an idle timeout, since their ordinals
     are not idle. The judge sees whether each comes back to its device."""
     testbed.cluster.pause(STATEFULSETS)
@@ -105,19 +125,20 @@ async def _all_come_back(testbed: Testbed, verdict: RunVerdict) -> None:
             testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     await testbed.sleep(NOTICED)
     testbed.cluster.resume(STATEFULSETS)
-    if not await testbed.until(lambda: not missing_pods(testbed.objects), PATIENCE, step=2.0):
-        verdict.stuck += missing_pods(testbed.objects)
+    await _all_run(testbed, groups, verdict)
 
 
 def _give_back(testbed: Testbed) -> None:
     """Let the users of deleted workloads give up the devices that they asked to keep."""
     there = {
         each["metadata"]["uid"]: each["metadata"]["name"]
-        for plural in ("statefulsets", "jobs")
+        for plural in KINDS
         for each in testbed.objects(plural)
     }
-    for plural in ("statefulsets", "jobs"):
+    for plural in KINDS:
         for each in testbed.objects(plural):
+            if each["metadata"].get("ownerReferences"):
+                continue
             notes = {"claimctl.io/retention-policy": "WhileRunning"}
             notes["claimctl.io/idle-timeout-seconds"] = "1"
             name, body = each["metadata"]["name"], {"metadata": {"annotations": notes}}
@@ -156,6 +177,9 @@ def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:
 def _judge(testbed: Testbed, done: RunVerdict, *, faltering: bool) -> None:
     judge(testbed, done)
     sticky = _judged(testbed, faltering=faltering)
+    if sticky.refused:
+        # the list of a claim whose driver seems to refuse holds has pods alone
+        done.violations = [text for text in done.violations if not text.startswith(EMPTIED)]
     done.violations += sticky.violations
     done.counts += sticky.counts
     done.counts["requests of claimctl"] += done.requests
@@ -164,13 +188,25 @@ def _judge(testbed: Testbed, done: RunVerdict, *, faltering: bool) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser("labs sticky", __doc__)
-    parser.add_argument("--sets", type=number(1), default=8, help="StatefulSets (%(default)s)")
+    parser.add_argument("--sets", type=number(), default=8, help="StatefulSets (%(default)s)")
     parser.add_argument("--ordinals", type=number(1), default=6, help="of each (%(default)s)")
     parser.add_argument("--jobs", type=number(), default=2, help="Indexed Jobs (%(default)s)")
+    parser.add_argument("--lws", type=number(), default=2, help="LeaderWorkerSets (%(default)s)")
+    parser.add_argument("--groups", type=number(1), default=3, help="of each (%(default)s)")
+    parser.add_argument("--members", type=number(1), default=3, help="of a group (%(default)s)")
     parser.add_argument("--actions", type=number(1), default=80, help="of users (%(default)s)")
     parser.add_argument("--nodes", type=number(1), default=4, help="nodes (%(default)s)")
     add_seeds(parser, 4)
     given = parser.parse_args(arguments)
-    size = StickySize(given.sets, given.ordinals, given.jobs, given.actions, given.nodes)
+    size = StickySize(
+        given.sets,
+        given.ordinals,
+        given.jobs,
+        given.actions,
+        given.nodes,
+        given.lws,
+        given.groups,
+        given.members,
+    )
     tally = spread(partial(play, size=size), seeds(given), given.workers, batch=1)
     return report(tally, ("runs", f"{tally.runs} from SEED={given.seed}"))

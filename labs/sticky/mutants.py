@@ -19,6 +19,7 @@ SEEDS = 60
 """How many seeds are played for one bug."""
 
 OBJECTS = "claimctl.reservation.release.objects"
+ORDINALS = "claimctl.reservation.facts.ordinals"
 MUTANTS = (
     Mutant(
         "hold no sticky claim",
@@ -43,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "delete whatever is scaled away",
-        "claimctl.reservation.facts.ordinals",
+        ORDINALS,
         "is_superfluous",
         "still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
         "still is OrdinalWish.NOT_NOW",
@@ -67,6 +68,13 @@ MUTANTS = (
             and held.workload.claim_over
         )
         """,
+    ),
+    Mutant(
+        "ignore the group of a pod",
+        ORDINALS,
+        "_wish",
+        "zip(sticky.whose, workload.verdict.ordinals, strict=False)",
+        "zip(sticky.whose[1:], workload.verdict.ordinals[1:], strict=False)",
     ),
     Mutant(
         "keep what nobody will use again",

@@ -9,11 +9,12 @@ import pytest
 from kube_in_process.storage.store import Revision
 
 from labs.sticky.judge import StickyJudge
-from labs.sticky.wishes import StickyPlace, Wish, Wishes
+from labs.sticky.leaders import SET_NAME
+from labs.sticky.wishes import PodPlace, StickyPlace, Wish, Wishes
 
 CLAIMCTL, KCM, USER = "system:serviceaccount:x:claimctl", "system:kcm", "user"
 NAME = "train-1.sts.gpu.big"
-PLACE = StickyPlace("sts", "train", 1, "gpu", "big")
+PLACE = StickyPlace(PodPlace("sts", "train", 1), "gpu", "big")
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "uid": "set"}
 HOLD = {"apiGroup": "apps", "resource": "statefulsets", "name": "train", "uid": "set"}
 Body = dict[str, Any]
@@ -59,11 +60,17 @@ class ToldHistory:
         return self.tell(at, "apps", "statefulsets", {"metadata": meta, "spec": spec})
 
     def claim(
-        self, at: float, device: str, *listed: Body, actor: str = KCM, deleting: bool = False
+        self,
+        at: float,
+        device: str,
+        *listed: Body,
+        actor: str = KCM,
+        name: str = NAME,
+        deleting: bool = False,
     ) -> ToldHistory:
         result = {"driver": "gpu", "pool": "node-0", "device": device, "request": "gpu"}
         allocation = {"allocation": {"devices": {"results": [result]}}} if device else {}
-        meta = {"name": NAME, "namespace": "default", "uid": "claim"}
+        meta = {"name": name, "namespace": "default", "uid": "claim"}
         if deleting:
             meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         body = {"metadata": meta, "spec": {}, "status": {**allocation, "reservedFor": [*listed]}}
@@ -80,6 +87,28 @@ class ToldHistory:
         }
         entries = [{"name": "gpu", **(entry or {"resourceClaimName": NAME})}]
         spec = {"resourceClaims": entries, **({"nodeName": node} if node else {})}
+        return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
+
+    def groups(self, at: float, replicas: int, size: int, **notes: str) -> ToldHistory:
+        named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in notes.items()}
+        meta = {"name": "train", "namespace": "default", "uid": "set", "annotations": named}
+        spec = {"replicas": replicas, "leaderWorkerTemplate": {"size": size}}
+        body = {"metadata": meta, "spec": spec}
+        return self.tell(at, "leaderworkerset.x-k8s.io", "leaderworkersets", body)
+
+    def member(self, at: float, uid: str, template: str | None = "big") -> ToldHistory:
+        """The second pod of the second group, with a sticky claim or a generated one."""
+        named = f"train-1-1.lws.gpu.{template}"
+        meta: Body = {
+            "name": "train-1-1",
+            "namespace": "default",
+            "uid": uid,
+            "labels": {"apps.kubernetes.io/pod-index": "1", SET_NAME: "train"},
+            "annotations": {"claimctl.io/sticky": "*"} if template else {},
+            "ownerReferences": [{**OWNER, "name": "train-1", "controller": True}],
+        }
+        entry = {"resourceClaimName": named} if template else {"resourceClaimTemplateName": "big"}
+        spec = {"resourceClaims": [{"name": "gpu", **entry}]}
         return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
 
 
@@ -180,6 +209,17 @@ def test_a_claim_is_not_deleted_under_a_pod() -> None:
     assert story.judge.violations == [f"{NAME} was deleted under pod train-1"]
 
 
+@pytest.mark.parametrize("goes", [True, False], ids=["with its reservation", "alone"])
+def test_a_claim_is_deleted_under_a_pod_that_waits_only_with_its_reservation(goes: bool) -> None:
+    meta = {"name": "r", "namespace": "default", "uid": "r"}
+    meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if goes else {}
+    spec = {"resourceClaimName": NAME}
+    story = ToldHistory().workload(0, 2).claim(1, "").pod(1)
+    story.tell(90, "claimctl.io", "claimreservations", {"metadata": meta, "spec": spec})
+    story.tell(100, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
+    assert story.judge.violations == ([] if goes else [f"{NAME} was deleted under pod train-1"])
+
+
 @pytest.mark.parametrize(
     ("pod", "text"),
     [
@@ -192,8 +232,64 @@ def test_each_pod_names_the_claim_of_its_own_ordinal(pod: dict[str, str], text: 
     assert ToldHistory().pod(0, **pod).judge.violations == [text]
 
 
+GROUP_CLAIM = "train-1-1.lws.gpu.big"
+
+
+def grouped(**notes: str) -> ToldHistory:
+    """A LeaderWorkerSet of two groups of two, whose last pod has a claim that is held."""
+    story = ToldHistory().groups(0, 2, 2, **notes).claim(1, "", name=GROUP_CLAIM)
+    return story.member(1, "first").claim(2, "dev-0", HOLD, name=GROUP_CLAIM)
+
+
+@pytest.mark.parametrize("template", ["other", None], ids=["another", "generated"])
+def test_a_claim_of_a_group_may_go_once_its_next_pod_has_another(template: str | None) -> None:
+    story = grouped().tell(100, "", "pods", "train-1-1").member(101, "second", template)
+    story.claim(102, "", name=GROUP_CLAIM, actor=CLAIMCTL)
+    assert story.judge.violations == []
+    assert story.judge.counts["devices given up: another template"] == 1
+
+
+@pytest.mark.parametrize("size", [(2, 2), (3, 3)])
+def test_a_claim_of_a_group_is_kept_for_a_pod_that_names_it(size: tuple[int, int]) -> None:
+    story = grouped().groups(50, *size, when_scaled="Delete")
+    story.tell(100, "", "pods", "train-1-1").member(101, "second")
+    story.claim(200, "", name=GROUP_CLAIM, actor=CLAIMCTL)
+    assert len(story.judge.violations) == 1
+
+
+@pytest.mark.parametrize("size", [(1, 2), (2, 1)], ids=["groups", "members"])
+def test_a_claim_of_a_group_may_go_when_its_place_does(size: tuple[int, int]) -> None:
+    story = grouped(when_scaled="Delete").groups(100, *size, when_scaled="Delete")
+    story.tell(101, "", "pods", "train-1-1").claim(102, "", name=GROUP_CLAIM, actor=CLAIMCTL)
+    assert story.judge.violations == []
+
+
+def test_a_claim_of_a_group_whose_pod_has_another_is_held_in_vain() -> None:
+    story = grouped()
+    assert story.judge.held_in_vain("default") == []
+    story.tell(100, "", "pods", "train-1-1")
+    assert story.judge.held_in_vain("default") == []
+    story.member(101, "second", None)
+    assert story.judge.held_in_vain("default") == [GROUP_CLAIM]
+
+
+def test_below_the_partition_only_a_pod_tells_that_a_claim_may_go() -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    rolled: Body = {
+        "metadata": {"name": "train", "namespace": "default", "uid": "set", "generation": 2},
+        "spec": {"replicas": 2, "template": {"spec": {}}, "updateStrategy": strategy},
+        "status": {"observedGeneration": 2, "currentRevision": "1", "updateRevision": "2"},
+    }
+    story = held().tell(100, "apps", "statefulsets", rolled).tell(101, "", "pods", "train-1")
+    assert len(story.claim(200, "", actor=CLAIMCTL).judge.violations) == 1
+    rolled["status"]["currentRevision"] = "2"
+    story = held().tell(100, "apps", "statefulsets", rolled).tell(101, "", "pods", "train-1")
+    assert story.claim(200, "", actor=CLAIMCTL).judge.violations == []
+
+
 def test_a_claim_that_is_generated_beside_a_sticky_one_is_found() -> None:
     meta: Body = {"name": "train-1-gpu-x", "namespace": "default", "uid": "generated"}
+    meta["annotations"] = {"resource.kubernetes.io/pod-claim-name": "gpu"}
     meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "train-1", "uid": "pod"}]
     body = {"metadata": meta, "spec": {}, "status": {}}
     story = ToldHistory().pod(0).tell(1, "resource.k8s.io", "resourceclaims", body, KCM)
@@ -211,4 +307,4 @@ def test_what_may_stay_after_the_workload() -> None:
     assert not judge.may_stay(PLACE)
     wishes.end(100.0)
     assert judge.may_stay(PLACE)
-    assert not judge.may_stay(StickyPlace("sts", "train", 1, "gpu", "other"))
+    assert not judge.may_stay(StickyPlace(PLACE.pod, "gpu", "other"))

@@ -6,16 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import yaml
+from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import DeleteOptions
 
 from labs.torture.testbed import Testbed
 from labs.torture.user_actions import Object, UserActions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
+from tests.e2e.kinds import definition
+from tests.e2e.operators import LEADERS
 from tests.e2e.sticky import FILE, asking
 
-PLURALS = {"set": "statefulsets", "job": "jobs"}
+PLURALS = {"set": "statefulsets", "job": "jobs", "lws": "leaderworkersets"}
 TEMPLATES = ("big", "other")
+MOST_ENTRIES = 2
+"""The entries of a LeaderWorkerSet's pod."""
 SETTINGS = {
     "when-scaled": ("Retain", "Retain", "Delete", None),
     "when-deleted": ("Delete", "Delete", "Retain", None),
@@ -33,11 +38,16 @@ class StickySize:
     jobs: int = 1
     actions: int = 25
     nodes: int = 3
+    leader_sets: int = 1
+    groups: int = 2
+    members: int = 2
 
     @property
     def devices(self) -> int:
         """The devices of a node: some more than all ordinals need together."""
-        return -(-(self.sets + self.jobs) * self.ordinals * 5 // (4 * self.nodes))
+        in_groups = self.leader_sets * self.groups * self.members * MOST_ENTRIES
+        ordinals = (self.sets + self.jobs) * self.ordinals + in_groups
+        return -(-ordinals * 5 // (4 * self.nodes))
 
 
 @dataclass
@@ -61,6 +71,9 @@ class StickyUsers(UserActions):
             self.create,
             self.restart,
             self.move_start,
+            self.resize,
+            *[self.stop_rollout] * 2,
+            *[self.restart_group] * 2,
             self.set_up,
             self.set_up,
             self.fail_pod,
@@ -81,6 +94,7 @@ class StickyUsers(UserActions):
             self.admin.create(kinds[document["kind"]], document)
         for piece in self.admin.list("resourceslices"):
             self.pieces[piece["metadata"]["name"]] = piece["spec"]["devices"]
+        self.admin.create("customresourcedefinitions", definition(LEADERS))
         for name in TEMPLATES:
             self.admin.create("resourceclaimtemplates", manifests.claim_template(name))
         for name in self.names():
@@ -88,11 +102,14 @@ class StickyUsers(UserActions):
 
     def names(self) -> list[str]:
         sets = [f"set-{number}" for number in range(self.size.sets)]
-        return sets + [f"job-{number}" for number in range(self.size.jobs)]
+        leaders = [f"lws-{number}" for number in range(self.size.leader_sets)]
+        return [*sets, *(f"job-{number}" for number in range(self.size.jobs)), *leaders]
 
     def _make(self, name: str) -> None:
         plural, count = _plural(name), self.rng.randint(0, self.size.ordinals)
-        if plural == "statefulsets":
+        if plural == "leaderworkersets":
+            body = self._leader_set(name)
+        elif plural == "statefulsets":
             body = manifests.stateful_set(name, count)
             policy = self.rng.choice(["Parallel", "Parallel", "OrderedReady"])
             body["spec"]["podManagementPolicy"] = policy
@@ -105,9 +122,25 @@ class StickyUsers(UserActions):
             body["spec"]["parallelism"] = self.rng.randint(1, self.size.ordinals)
             template = body["spec"]["template"]["metadata"]
             template["annotations"]["kube-in-process/exit-code"] = self.rng.choice(["0", "0", "1"])
-        asking(body, "*", ("gpu", self.rng.choice(TEMPLATES)))
+        if plural != "leaderworkersets":
+            asking(body, "*", ("gpu", self.rng.choice(TEMPLATES)))
         body["metadata"]["annotations"] = self._settings()
         self.admin.create(plural, body)
+
+    def _leader_set(self, name: str) -> Object:
+        """Some have a template of their own for leaders, and some have two entries."""
+        entries = ("gpu", "nic")[: self.rng.choice([1, MOST_ENTRIES])]
+        keys = ["workerTemplate", "leaderTemplate"][: self.rng.choice([1, 2])]
+        group: Object = {
+            "size": self.rng.randint(1, self.size.members),
+            "restartPolicy": self.rng.choice(["RecreateGroupOnPodRestart", "None"]),
+        }
+        for key in keys:
+            wanted = [(entry, self.rng.choice(TEMPLATES)) for entry in entries]
+            body = asking(manifests.stateful_set(), "*", *wanted)
+            group[key] = body["spec"]["template"]
+        spec = {"replicas": self.rng.randint(0, self.size.groups), "leaderWorkerTemplate": group}
+        return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
     def _settings(self) -> dict[str, str | None]:
         chosen = {f"claimctl.io/{key}": self.rng.choice(values) for key, values in SETTINGS.items()}
@@ -118,25 +151,67 @@ class StickyUsers(UserActions):
 
     def scale(self) -> None:
         name = self._some_workload()
-        wanted = self.rng.choice([0, self.size.ordinals, self.rng.randint(0, self.size.ordinals)])
+        most = self.size.groups if _is_leader_set(name) else self.size.ordinals
+        wanted = self.rng.choice([0, most, self.rng.randint(0, most)])
         spec = {"suspend": not wanted} if _is_job(name) else {"replicas": wanted}
         self._patch(name, {"spec": spec})
 
     def move_start(self) -> None:
         self._patch(self._set(), {"spec": {"ordinals": {"start": self.rng.choice([0, 1, 5])}}})
 
+    def resize(self) -> None:
+        """Change the number of pods in each group."""
+        group = {"size": self.rng.randint(1, self.size.members)}
+        self._patch(self._leaders(), {"spec": {"leaderWorkerTemplate": group}})
+
+    def stop_rollout(self) -> None:
+        """Raise or lower the partition of a rolling update."""
+        partition = self.rng.choice([0, self.rng.randint(0, self.size.ordinals)])
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+        self._patch(self._set(), {"spec": {"updateStrategy": strategy}})
+
     def restart(self) -> None:
         note = {"restarted": str(self.rng.random())}
-        self._patch(self._set(), {"spec": {"template": {"metadata": {"annotations": note}}}})
+        self._change_pods({"metadata": {"annotations": note}})
+
+    def restart_group(self) -> None:
+        """Delete the leader of a group."""
+        name = f"{self._leaders()}-{self.rng.randrange(self.size.groups)}"
+        self.admin.delete("pods", NAMESPACE, name)
 
     def change_template(self) -> None:
-        entries = [{"name": "gpu", "resourceClaimTemplateName": self.rng.choice(TEMPLATES)}]
-        self._patch(self._set(), {"spec": {"template": {"spec": {"resourceClaims": entries}}}})
+        """Let one entry have another template, or both."""
+        names = self.rng.sample(["gpu", "nic"], self.rng.choice([1, 2]))
+        chosen = {name: self.rng.choice(TEMPLATES) for name in names}
+        name = self._rolling()
+        workload = self.admin.get(_plural(name), NAMESPACE, name)
+        key = self._template_key(workload)
+        entries = [
+            {**entry, "resourceClaimTemplateName": chosen[entry["name"]]}
+            if entry["name"] in chosen
+            else entry
+            for entry in _at(workload["spec"], key)["spec"]["resourceClaims"]
+        ]
+        self._patch(name, {"spec": _within(key, {"spec": {"resourceClaims": entries}})})
 
     def ask_no_more(self) -> None:
         """Take the annotation from the pod template, or give it back."""
         note = {"claimctl.io/sticky": self.rng.choice([None, "*", "gpu"])}
-        self._patch(self._set(), {"spec": {"template": {"metadata": {"annotations": note}}}})
+        self._change_pods({"metadata": {"annotations": note}})
+
+    def _change_pods(self, change: Object) -> None:
+        """Change a pod template of a workload with rolling updates."""
+        name = self._rolling()
+        key = self._template_key(self.admin.get(_plural(name), NAMESPACE, name))
+        self._patch(name, {"spec": _within(key, change)})
+
+    def _template_key(self, workload: Object) -> tuple[str, ...]:
+        """Where one of the pod templates is in the spec."""
+        group = workload["spec"].get("leaderWorkerTemplate")
+        if group is None:
+            return ("template",)
+        keys = [key for key in ("leaderTemplate", "workerTemplate") if key in group]
+        return ("leaderWorkerTemplate", self.rng.choice(keys))
 
     def set_up(self) -> None:
         """Change the settings of a workload."""
@@ -214,7 +289,21 @@ class StickyUsers(UserActions):
         return self.rng.choice(self.names())
 
     def _set(self) -> str:
-        return f"set-{self.rng.randrange(self.size.sets)}"
+        return self._one_of("set")
+
+    def _leaders(self) -> str:
+        return self._one_of("lws")
+
+    def _rolling(self) -> str:
+        """A workload whose pod template can change; both kinds are chosen as often."""
+        there = {name.partition("-")[0] for name in self.names()} - {"job"}
+        return self._one_of(self.rng.choice(sorted(there) or ["set"]))
+
+    def _one_of(self, kind: str) -> str:
+        names = [name for name in self.names() if name.partition("-")[0] == kind]
+        if not names:
+            raise StatusError(404, "NotFound", "no workload")
+        return self.rng.choice(names)
 
     def _node(self) -> str:
         return f"node-{self.rng.randrange(self.size.nodes)}"
@@ -226,3 +315,20 @@ def _plural(name: str) -> str:
 
 def _is_job(name: str) -> bool:
     return name.startswith("job")
+
+
+def _is_leader_set(name: str) -> bool:
+    return name.startswith("lws")
+
+
+def _at(spec: Object, key: tuple[str, ...]) -> Object:
+    for part in key:
+        spec = spec[part]
+    return spec
+
+
+def _within(key: tuple[str, ...], value: Object) -> Object:
+    """The value, in objects one in the other."""
+    for part in reversed(key):
+        value = {part: value}
+    return value

@@ -11,19 +11,31 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 Object = dict[str, Any]
-KINDS = {"statefulsets": "sts", "jobs": "job"}
+KINDS = {"statefulsets": "sts", "jobs": "job", "leaderworkersets": "lws"}
 """The resources whose pods have ordinals, with the word in the names of their claims."""
-NAME = re.compile(r"^(?P<owner>.+)-(?P<ordinal>\d+)\.(?P<word>sts|job)\.(?P<entry>[^.]+)\.(.+)$")
+NAME = re.compile(r"^(.+)-(\d+)(?:\.(sts|job)|-(\d+)\.(lws))\.([^.]+)\.(.+)$")
 IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class StickyPlace:
-    """The ordinal of a workload, an entry and a template: what one sticky claim is for."""
+class PodPlace:
+    """Which pod of which workload it is: the ordinal, or the group and the place in it."""
 
     word: str
     owner: str
     ordinal: int
+    member: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.ordinal}-{self.member}" if self.word == "lws" else f"{self.ordinal}"
+        return f"{self.owner}-{place}.{self.word}"
+
+
+@dataclass(frozen=True, slots=True)
+class StickyPlace:
+    """The place of a pod, an entry and a template: what one sticky claim is for."""
+
+    pod: PodPlace
     entry: str
     template: str
 
@@ -33,7 +45,13 @@ class StickyPlace:
         found = NAME.match(claim)
         if found is None:
             return None
-        return cls(found["word"], found["owner"], int(found["ordinal"]), found["entry"], found[5])
+        owner, ordinal, word, member, in_groups, entry, template = found.groups()
+        pod = PodPlace(word or in_groups, owner, int(ordinal), int(member or 0))
+        return cls(pod, entry, template)
+
+    def __str__(self) -> str:
+        """The name of the claim."""
+        return f"{self.pod}.{self.entry}.{self.template}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +62,17 @@ class Wish:
     uid: str = ""
     exists: bool = False
     ordinals: range = range(0)
+    """The ordinals, or groups, of which a pod is to run."""
+    members: range = range(1)
+    """The places in a group; those without groups have one."""
     ended: bool = False
     suspended: bool = False
     never: frozenset[int] = frozenset()
     """The indexes of a Job that have completed, or failed for good."""
     asked: frozenset[tuple[str, str]] = frozenset()
+    """The entries, with their templates, of the pod template."""
+    earlier: range | None = range(0)
+    """The ordinals whose new pods may have another pod template than ``asked`` tells; None: all."""
     when_scaled: str = "Retain"
     when_deleted: str = "Delete"
     policy: str = "WhileRunning"
@@ -56,17 +80,28 @@ class Wish:
 
     def wants(self, place: StickyPlace) -> bool:
         """Whether a pod of the place's ordinal is to run."""
-        return self.exists and not self.suspended and place.ordinal in self.ordinals
+        return self.exists and not self.suspended and self._counts(place)
 
-    def is_over(self, place: StickyPlace) -> str:
-        """Why nobody needs the claim of the place any more; '' if somebody may."""
+    def _counts(self, place: StickyPlace) -> bool:
+        return place.pod.ordinal in self.ordinals and place.pod.member in self.members
+
+    def is_over(self, place: StickyPlace, superseded: bool) -> str:
+        """Why nobody needs the claim of the place any more; '' if somebody may.
+
+        Args:
+            superseded: whether the last pod of the place had another claim.
+        """
         if not self.exists:
             return "gone" if self.when_deleted == "Delete" else ""
-        if (place.entry, place.template) not in self.asked:
+        if self.earlier is None or place.pod.ordinal in self.earlier:
+            another = superseded
+        else:
+            another = (place.entry, place.template) not in self.asked
+        if another:
             return "another template"
-        if self.ended or place.ordinal in self.never:
+        if self.ended or place.pod.ordinal in self.never:
             return "completed"
-        scaled = place.ordinal not in self.ordinals and self.when_scaled == "Delete"
+        scaled = not self._counts(place) and self.when_scaled == "Delete"
         return "scaled" if scaled else ""
 
 
@@ -89,10 +124,13 @@ class Wishes:
         if self.listed:
             self.note(replace(self.last, at=at, exists=False))
 
-    def excuse(self, place: StickyPlace, at: float, slack: float, since: float) -> str:
+    def excuse(
+        self, place: StickyPlace, at: float, slack: float, since: float, superseded: bool
+    ) -> str:
         """Why the device of a place may be given up at a time; '' if there is no reason.
 
         Args:
+            superseded: whether a pod of the place has had another claim shortly before.
             slack: for how long a reason still counts that has passed.
             since: when the claim was made. A workload that was deleted after it takes the claim
                 along, even if it has been created anew since.
@@ -103,7 +141,7 @@ class Wishes:
                 continue
             if until < since:
                 break
-            over = wish.is_over(place)
+            over = wish.is_over(place, superseded)
             if not wish.exists and self._went_with_claims(wish.at, slack):
                 over = "gone"
             if over and (until >= at - slack or over == "gone"):
@@ -151,15 +189,19 @@ def wish_of(plural: str, workload: Object, at: float) -> Wish:
         at=at,
         uid=meta["uid"],
         exists="deletionTimestamp" not in meta,
-        asked=_asked(spec["template"]),
         when_scaled=notes.get("claimctl.io/when-scaled", "Retain"),
         when_deleted=notes.get("claimctl.io/when-deleted", "Delete"),
         policy=notes.get("claimctl.io/retention-policy", "WhileRunning"),
         idle_seconds=int(notes.get("claimctl.io/idle-timeout-seconds", IDLE_SECONDS)),
     )
+    if plural == "leaderworkersets":
+        members = range(spec["leaderWorkerTemplate"]["size"])
+        return replace(wish, ordinals=range(spec["replicas"]), members=members, earlier=None)
+    wish = replace(wish, asked=_asked(spec["template"]))
     if plural == "statefulsets":
         start = (spec.get("ordinals") or {}).get("start", 0)
-        return replace(wish, ordinals=range(start, start + spec.get("replicas", 1)))
+        ordinals = range(start, start + spec.get("replicas", 1))
+        return replace(wish, ordinals=ordinals, earlier=_earlier(workload, start))
     ended = {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
     never = f"{status.get('completedIndexes') or ''},{status.get('failedIndexes') or ''}"
     return replace(
@@ -169,6 +211,17 @@ def wish_of(plural: str, workload: Object, at: float) -> Wish:
         ended=bool(ended & {"Complete", "Failed"}),
         never=frozenset(_indexes(never)),
     )
+
+
+def _earlier(workload: Object, start: int) -> range:
+    """The ordinals below the partition of a StatefulSet's rolling update that is not over."""
+    spec, status = workload["spec"], workload.get("status") or {}
+    strategy = spec.get("updateStrategy") or {}
+    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+    seen = status.get("observedGeneration") == workload["metadata"].get("generation")
+    over = seen and status.get("currentRevision") == status.get("updateRevision")
+    rolling = strategy.get("type") == "RollingUpdate" and not over
+    return range(start, start + (partition if rolling else 0))
 
 
 def _asked(template: Object) -> frozenset[tuple[str, str]]:

@@ -217,6 +217,29 @@ async def test_an_ordinal_whose_update_is_stopped_halfway_has_one_claim(stage: S
     await stage.until_running(3)
 
 
+async def test_an_update_that_is_taken_back_leaves_no_claim_beside_a_generated_one(
+    stage: Stage,
+) -> None:
+    """The earlier pod template asks for no sticky claims."""
+    await stage.started()
+    await install_policy(stage)
+    await make_templates(stage, "big")
+    await stage.create(STATEFULSETS, asking(manifests.stateful_set(replicas=2), None, GPU))
+    await stage.until_running(2)
+    await set_partition(stage, 1)
+    note = {"metadata": {"annotations": {"claimctl.io/sticky": "*"}}}
+    await stage.patch(STATEFULSETS, "train", {"spec": {"template": note}})
+    await until_held(stage, *sts(1))
+    await set_partition(stage, 2)
+    await stage.delete(PODS, "train-1")
+
+    async def holds() -> bool:
+        return not set(sts(0, 1)) & (await devices(stage)).keys()
+
+    await stage.until(holds, "no sticky claim is left", 120)
+    await stage.until_running(2)
+
+
 async def set_partition(stage: Stage, partition: int) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
     await stage.patch(STATEFULSETS, "train", {"spec": {"updateStrategy": strategy}})

@@ -193,6 +193,22 @@ async def test_the_claims_go_with_the_workload(stage: Stage) -> None:
         await until_pods(stage, 0)
 
 
+async def test_the_idle_time_of_groups_goes_on_when_the_controller_restarts(stage: Stage) -> None:
+    await stage.started("first", leader_elect=False)
+    async with trained(stage):
+        notes = {"claimctl.io/idle-timeout-seconds": "600"}
+        await stage.patch(LEADERS, "train", {"metadata": {"annotations": notes}})
+        await scale(stage, 0)
+        await until_pods(stage, 0)
+        await stage.quiet(20)
+        before = await stage.reservations()
+        assert all(each.status.idle_since is not None for each in before)
+        await stage.kill("first")
+        await stage.started("second", leader_elect=False)
+        await stage.quiet(20)
+        assert await stage.reservations() == before
+
+
 async def test_pods_wait_until_their_workload_is_known(stage: Stage) -> None:
     """The pods do not name the UID of a LeaderWorkerSet."""
     await define(stage, LEADERS)

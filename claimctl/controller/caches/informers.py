@@ -22,6 +22,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.ordinals import (
     owner_ref,
     part_of,
+    places_by_name,
     sticky_entries,
     sticky_of,
     waits_for_policy,
@@ -60,7 +61,7 @@ from claimctl.wire.resources import (
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workload_kinds import WorkloadKind
-from claimctl.wire.workloads import Ordinal, ReplicaSet, Workload, template_of
+from claimctl.wire.workloads import Ordinal, ReplicaSet, Workload, pod_name, template_of
 
 WATCHED: tuple[Resource[Any], ...] = (
     NODES,
@@ -234,8 +235,14 @@ class Caches:
         return self.pods.by_index(STICKY, key)
 
     def pods_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> tuple[Pod, ...]:
-        """The pods with sticky claims of a workload's ordinal; of all its ordinals if None."""
-        return self.pods.by_index(BY_ORDINAL, (key, ordinal))
+        """The pods of a workload's ordinal. Those of all its ordinals if None, but then only pods
+        with sticky claims."""
+        pods = self.pods.by_index(BY_ORDINAL, (key, ordinal))
+        name = pod_name(key.api_group, key.kind, key.name, ordinal) if ordinal else ""
+        other = self.pods.get(name, key.namespace) if name else None
+        if other is None or other in pods or (key, ordinal) not in places_of(other):
+            return pods
+        return (*pods, other)
 
     def pods_without_policy(self, key: WorkloadKey) -> tuple[Pod, ...]:
         """The workload's pods that ask for sticky claims and have generated ones."""
@@ -389,6 +396,16 @@ def ordinals_of(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
         key = WorkloadKey(ref.api_group, ref.kind, namespace, ref.name)
         keys |= {(key, entry.ordinal), (key, None)}
     return keys
+
+
+def places_of(pod: Pod) -> list[tuple[WorkloadKey, Ordinal]]:
+    """The workloads, each with an ordinal, that the pod may belong to, by the sticky claims that it
+    names and by its name."""
+    places = [(entry.workload, entry.ordinal) for entry in sticky_entries(pod)]
+    places += places_by_name(pod)
+    namespace = pod.metadata.namespace
+    keys = ((WorkloadKey(ref.api_group, ref.kind, namespace, ref.name), at) for ref, at in places)
+    return list(dict.fromkeys(keys))
 
 
 def without_policy(pod: Pod) -> tuple[WorkloadKey, ...]:

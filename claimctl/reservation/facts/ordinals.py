@@ -109,11 +109,37 @@ def _candidates(
             yield ref, Ordinal(number)
         elif has_groups(*kind):
             yield from _in_group(ref.name, index, member, *kind)
-    if kind == STATEFUL_SET:
-        leader, last = owner.name, pod.metadata.name.removeprefix(f"{owner.name}-")
-        yield from _in_group(leader, last, "0", *LEADER_WORKER_SET)
-        name, _, group = leader.rpartition("-")
+    yield from _parts(pod, owner)
+
+
+def places_by_name(pod: Pod) -> Iterator[tuple[WorkloadRef, Ordinal]]:
+    """The workloads, each with an ordinal, that a pod may belong to by its name, whatever claims it
+    names."""
+    owner = pod.metadata.controller()
+    if owner is None or _kind(owner) != STATEFUL_SET:
+        return
+    if (number := _number(_last(pod, owner))) is not None:
+        yield owner_ref(owner), Ordinal(number)
+    yield from _parts(pod, owner)
+
+
+def _parts(pod: Pod, owner: OwnerReference) -> Iterator[tuple[WorkloadRef, Ordinal]]:
+    """The workloads that the pod's StatefulSet may be a part of, each with the pod's ordinal."""
+    if _kind(owner) == STATEFUL_SET:
+        last = _last(pod, owner)
+        yield from _in_group(owner.name, last, "0", *LEADER_WORKER_SET)
+        name, _, group = owner.name.rpartition("-")
         yield from _in_group(name, group, last, *LEADER_WORKER_SET)
+
+
+def _kind(owner: OwnerReference) -> tuple[str, str]:
+    ref = owner_ref(owner)
+    return ref.api_group, ref.kind
+
+
+def _last(pod: Pod, owner: OwnerReference) -> str:
+    """What the pod's name has after that of its owner."""
+    return pod.metadata.name.removeprefix(f"{owner.name}-")
 
 
 def _in_group(

@@ -11,6 +11,7 @@ from kube_in_process.options import Preset
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.workloads import LEADER_WORKER_SET, STATEFUL_SET, Ordinal
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import CountingServer, pod_body, server
 from tests.unit.controller.cluster import filled, furnish
@@ -50,6 +51,27 @@ async def test_a_claim_and_a_workload_have_their_reservations_and_pods() -> None
     assert [each.metadata.name for each in caches.pods_of(key)] == ["train-1"]
     assert caches.reservations_of(ClaimKey("default", CLAIM)) == ()
     assert caches.pods_of(ClaimKey(NAMESPACE, "other")) == ()
+
+
+async def test_a_pod_of_an_ordinal_counts_by_its_name_if_it_has_no_sticky_claim() -> None:
+    made = furnished()
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "uid": "s", "controller": True}
+    for name, above in (("serve-1", "serve"), ("serve-1-2", "serve-1"), ("other-1", "serve")):
+        body = pod_body(name)
+        body["metadata"]["ownerReferences"] = [{**owner, "name": above}]
+        made.create("pods", body)
+    caches = await filled(made)
+
+    def found(workload: tuple[str, str], name: str, ordinal: Ordinal) -> list[str]:
+        key = WorkloadKey(*workload, NAMESPACE, name)
+        return [pod.metadata.name for pod in caches.pods_of_ordinal(key, ordinal)]
+
+    assert found(STATEFUL_SET, "serve", Ordinal(1)) == ["serve-1"]
+    assert found(LEADER_WORKER_SET, "serve", Ordinal(1, 0)) == ["serve-1"]
+    assert found(LEADER_WORKER_SET, "serve", Ordinal(1, 2)) == ["serve-1-2"]
+    assert found(LEADER_WORKER_SET, "serve", Ordinal(2, 0)) == []
+    # its name is right, and its controller is another one
+    assert found(STATEFUL_SET, "other", Ordinal(1)) == []
 
 
 async def test_a_pod_whose_status_loses_a_claim_is_still_one_of_its_pods() -> None:

@@ -15,6 +15,7 @@ from claimctl.reservation.facts.ordinals import (
     claim_name,
     for_ordinal,
     is_superfluous,
+    places_by_name,
     sticky_entries,
     waits_for_policy,
 )
@@ -39,6 +40,7 @@ from claimctl.wire.workloads import (
     StatefulSetUpdateStrategy,
     Workload,
     ordinal_wish,
+    pod_name,
     wants_the_same,
 )
 from tests.support.builders import NOW
@@ -68,6 +70,39 @@ def test_a_pod_of_a_group_names_the_claim_of_its_place(ordinal: Ordinal) -> None
     assert (entry.workload, entry.ordinal) == (GROUPS, ordinal)
     # its StatefulSet is a part of the workload, whose UID the pod does not name
     assert entry.owner is None
+
+
+@pytest.mark.parametrize(
+    ("ref", "ordinal", "made"),
+    [
+        (SET, Ordinal(2), pod()),
+        (GROUPS, Ordinal(12, 0), member(12, 0)),
+        (GROUPS, Ordinal(12, 1), member(12, 1)),
+    ],
+    ids=["StatefulSet", "leader", "worker"],
+)
+def test_a_pod_has_its_place_by_its_name_alone(
+    ref: WorkloadRef, ordinal: Ordinal, made: Pod
+) -> None:
+    assert (ref, ordinal) in places_by_name(made)
+    assert made.metadata.name == pod_name(ref.api_group, ref.kind, ref.name, ordinal)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pod(name="other"),
+        pod(owner=replace(OWNER, kind="Job")),
+        pod(owner=replace(OWNER, controller=False)),
+    ],
+    ids=["of another name", "of another kind", "without a controller"],
+)
+def test_a_pod_without_a_number_or_a_stateful_set_has_no_place(made: Pod) -> None:
+    assert list(places_by_name(made)) == []
+
+
+def test_the_pods_of_other_kinds_have_other_names() -> None:
+    assert pod_name("batch", "Job", "train", Ordinal(2)) == ""
 
 
 @pytest.mark.parametrize(
