@@ -70,13 +70,6 @@ MUTANTS = (
         """,
     ),
     Mutant(
-        "ignore the group of a pod",
-        ORDINALS,
-        "_wish",
-        "zip(sticky.whose, workload.verdict.ordinals, strict=False)",
-        "zip(sticky.whose[1:], workload.verdict.ordinals[1:], strict=False)",
-    ),
-    Mutant(
         "keep what nobody will use again",
         OBJECTS,
         "is_over",
