@@ -77,6 +77,27 @@ async def test_a_scheduler_with_a_late_view_binds_past_a_fence_that_it_has_not_s
     assert world.get("pods", "p2")["spec"]["nodeName"]
 
 
+async def test_a_later_pod_of_the_name_is_not_bound_for_the_one_that_was_seen(
+    world: World,
+) -> None:
+    """The binding carries the UID of the pod that the scheduler has planned for."""
+    world.claim()
+    world.cluster.set_lag(2.0)
+    world.pod("p1", "shared")
+    await world.passes(1)
+    world.cluster.force_delete("default", "p1")
+    world.pod("p1", "shared")
+    await world.passes(5)
+    listed: list[str] = []
+    for revision in world.cluster.history():
+        if revision.plural == "resourceclaims":
+            references = revision.object().get("status", {}).get("reservedFor") or ()
+            listed = [reference["uid"] for reference in references]
+        if revision.subresource == "binding":
+            assert listed == [revision.object()["metadata"]["uid"]]
+    assert world.get("pods", "p1")["spec"]["nodeName"]
+
+
 @pytest.mark.kube_cluster(timed(HOLD, scheduler_cache_lag=1.0))
 async def test_a_late_view_is_caught_up_with_and_does_not_schedule_a_pod_twice(
     world: World,

@@ -104,7 +104,7 @@ class Binder:
             yield from self._poll(plan)
         if after:
             yield after
-        self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
+        self._api.bind(namespace(plan.pod), name(plan.pod), plan.node, uid(plan.pod))
 
     def undo(self, plan: Plan) -> None:
         """Remove the pod's own references again. An allocation stays.
