@@ -65,7 +65,8 @@ class Access:
         ),
     ] = REQUEST_SECONDS
     first_timeout: float = 0.0
-    """The same without ``request_timeout``, until the server has answered for the first time."""
+    """The limit until the server has answered for the first time, for a command whose
+    ``request_timeout`` is 0. It has no flag."""
 
     def __post_init__(self) -> None:
         """Raise UsageError for flags that do not go together, or a file that cannot be read."""

@@ -89,10 +89,15 @@ class ToldHistory:
         spec = {"resourceClaims": entries, **({"nodeName": node} if node else {})}
         return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
 
-    def groups(self, at: float, replicas: int, size: int, **notes: str) -> ToldHistory:
+    def groups(
+        self, at: float, replicas: int, size: int, template: str = "big", **notes: str
+    ) -> ToldHistory:
         named = {f"claimctl.io/{name.replace('_', '-')}": value for name, value in notes.items()}
         meta = {"name": "train", "namespace": "default", "uid": "set", "annotations": named}
-        spec = {"replicas": replicas, "leaderWorkerTemplate": {"size": size}}
+        entry = {"name": "gpu", "resourceClaimTemplateName": template}
+        pods = {"metadata": {"annotations": {"claimctl.io/sticky": "*"}}}
+        group = {"size": size, "workerTemplate": {**pods, "spec": {"resourceClaims": [entry]}}}
+        spec = {"replicas": replicas, "leaderWorkerTemplate": group}
         body = {"metadata": meta, "spec": spec}
         return self.tell(at, "leaderworkerset.x-k8s.io", "leaderworkersets", body)
 
@@ -262,6 +267,16 @@ def test_a_claim_of_a_group_may_go_when_its_place_does(size: tuple[int, int]) ->
     story = grouped(when_scaled="Delete").groups(100, *size, when_scaled="Delete")
     story.tell(101, "", "pods", "train-1-1").claim(102, "", name=GROUP_CLAIM, actor=CLAIMCTL)
     assert story.judge.violations == []
+
+
+@pytest.mark.parametrize(("template", "accused"), [("other", 0), ("big", 1)])
+def test_a_claim_of_a_group_without_pods_may_go_when_the_template_is_another(
+    template: str, accused: int
+) -> None:
+    kept = {"retention_policy": "Persistent"}
+    story = grouped(**kept).groups(100, 1, 2, template, **kept)
+    story.tell(101, "", "pods", "train-1-1").claim(400, "", name=GROUP_CLAIM, actor=CLAIMCTL)
+    assert len(story.judge.violations) == accused
 
 
 def test_a_claim_of_a_group_whose_pod_has_another_is_held_in_vain() -> None:

@@ -70,7 +70,9 @@ class Wish:
     never: frozenset[int] = frozenset()
     """The indexes of a Job that have completed, or failed for good."""
     asked: frozenset[tuple[str, str]] = frozenset()
-    """The entries, with their templates, of the pod template."""
+    """The entries, with their templates, of the pod template; in groups, of that of workers."""
+    asked_of_leaders: frozenset[tuple[str, str]] = frozenset()
+    """The same of the pod template of the leaders of groups."""
     earlier: range | None = range(0)
     """The ordinals whose new pods may have another pod template than ``asked`` tells; None: all."""
     when_scaled: str = "Retain"
@@ -85,6 +87,11 @@ class Wish:
     def _counts(self, place: StickyPlace) -> bool:
         return place.pod.ordinal in self.ordinals and place.pod.member in self.members
 
+    def _asks(self, place: StickyPlace) -> bool:
+        is_leader = self.earlier is None and not place.pod.member
+        asked = self.asked_of_leaders if is_leader else self.asked
+        return (place.entry, place.template) in asked
+
     def is_over(self, place: StickyPlace, superseded: bool) -> str:
         """Why nobody needs the claim of the place any more; '' if somebody may.
 
@@ -93,10 +100,13 @@ class Wish:
         """
         if not self.exists:
             return "gone" if self.when_deleted == "Delete" else ""
-        if self.earlier is None or place.pod.ordinal in self.earlier:
+        if self.earlier is None:
+            # the update of groups reaches one that has no pods as soon as it is made anew
+            another = superseded or not (self._counts(place) or self._asks(place))
+        elif place.pod.ordinal in self.earlier:
             another = superseded
         else:
-            another = (place.entry, place.template) not in self.asked
+            another = not self._asks(place)
         if another:
             return "another template"
         if self.ended or place.pod.ordinal in self.never:
@@ -195,8 +205,16 @@ def wish_of(plural: str, workload: Object, at: float) -> Wish:
         idle_seconds=int(notes.get("claimctl.io/idle-timeout-seconds", IDLE_SECONDS)),
     )
     if plural == "leaderworkersets":
-        members = range(spec["leaderWorkerTemplate"]["size"])
-        return replace(wish, ordinals=range(spec["replicas"]), members=members, earlier=None)
+        groups = spec["leaderWorkerTemplate"]
+        leaders = groups.get("leaderTemplate") or groups["workerTemplate"]
+        return replace(
+            wish,
+            ordinals=range(spec["replicas"]),
+            members=range(groups["size"]),
+            asked=_asked(groups["workerTemplate"]),
+            asked_of_leaders=_asked(leaders),
+            earlier=None,
+        )
     wish = replace(wish, asked=_asked(spec["template"]))
     if plural == "statefulsets":
         start = (spec.get("ordinals") or {}).get("start", 0)

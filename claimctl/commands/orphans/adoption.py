@@ -151,7 +151,11 @@ async def _create(client: Client, reservation: ClaimReservation) -> ClaimReserva
 async def _record(
     client: Client, claim: ResourceClaim, made: ClaimReservation, entry: Reference | None
 ) -> None:
-    """Record the entry in the status, as a controller does that has listed it."""
+    """Record the entry in the status, as a controller does that has listed it.
+
+    For a PodGroup, or if no entry is left, the ClaimReservation records itself; a group is recorded
+    by its name, beside that.
+    """
     meta, itself = made.metadata, CLAIMRESERVATIONS
     group = entry.name if entry is not None and is_pod_group(entry) else ""
     if entry is None or group:

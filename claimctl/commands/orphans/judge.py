@@ -221,8 +221,6 @@ def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause |
         return Cause.UNKNOWN_REFERENCE
     if deleting:
         return Cause.DELETED_BUT_ALLOCATED
-    if entries.guards:
-        return Cause.LISTED_AHEAD
     if entries.tombstones:
         return Cause.ORPHANED_TOMBSTONES
     return Cause.DEAD_PODS if entries.pods else Cause.ALLOCATED_TO_NOBODY
@@ -241,8 +239,6 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
         case Cause.ORPHANED_TOMBSTONES:
             tombstones = counted(len(entries.tombstones), "tombstone")
             return f"reserved only for {tombstones} of finished pods"
-        case Cause.LISTED_AHEAD:
-            return _complaint(())
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for

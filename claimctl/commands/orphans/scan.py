@@ -2,7 +2,7 @@
 
 The order of the reads matters. Claims are read first. A LIST of pods that begins later has every
 pod that these claims can name, so a listed pod that is missing from it is gone. ClaimReservations
-are read last, as close to a write as possible.
+are read after both, as close to a write as possible, and then the owners that references name.
 """
 
 from __future__ import annotations

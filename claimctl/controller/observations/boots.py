@@ -31,7 +31,8 @@ class BootIds:
         return self._ids.get(node_name, "")
 
     def rebooted(self, node_name: str, boot_id: str) -> bool:
-        """Whether the machine that had this boot ID has another one now.
+        """Whether the machine that had this boot ID has another one now, so that its containers of
+        then are gone.
 
         Another machine may have the node's name now, and the old one may still run. So nothing is
         proven by a boot ID that this process has not seen itself, as in an earlier one's record.
@@ -41,7 +42,7 @@ class BootIds:
         return now != boot_id and any(machine) and machine == self._machines.get(now)
 
     def replaced(self, node_name: str, boot_id: str) -> bool:
-        """Whether the node has had another boot since this one, perhaps of another machine, whose
-        kubelet ends no pod of the earlier one."""
+        """Whether the node has had another boot since this one, perhaps of another machine. That
+        proves nothing about the containers of the earlier boot."""
         now = self.of(node_name)
         return bool(boot_id) and bool(now) and now != boot_id

@@ -43,8 +43,11 @@ class Dialect:
         return False
 
     def unlisted_age(self, holder_age: float) -> float:
-        """Seconds since the list last admitted pods that it does not name, by the seconds since it
-        last had an entry that is no pod."""
+        """For how many seconds the list has named each pod that may start.
+
+        Args:
+            holder_age: seconds since the list last had an entry that is no pod.
+        """
         return inf
 
     def leaves_at_fence(self, entries: References) -> References:

@@ -1,10 +1,12 @@
 """Entries of ``status.reservedFor``: their kinds, how to make them, and who wrote them.
 
 The key of an entry is its UID (``k:{"uid":"..."}``). So managedFields show which manager wrote
-which entry, even after writes of the scheduler and of kube-controller-manager (KCM). Whoever may
-update the claim may write them, too. So they prove nothing about a hold (``assess.own_holds``), and
-decide only which pending pods claimctl lists ahead: such a pod runs nowhere, and what may still be
-bound by its entry has its time (``users.blockers``).
+which entry, even after writes of the scheduler and of kube-controller-manager (KCM).
+
+Whoever may update the claim may write managedFields, too, so they prove nothing. They show which
+pending pods claimctl has listed ahead, and which entry is that of a ClaimReservation without a
+record. A hold counts as claimctl's own only with a better proof (``assess.own_holds``), and a pod
+that was listed ahead gets the time in which a scheduler may still bind it (``users.blockers``).
 """
 
 from __future__ import annotations
