@@ -42,6 +42,7 @@ class LazyGroup(typer_internals.ReadsPlainly, typer.core.TyperGroup):
         entry = entry_of(args)
         if entry is None:
             return self._without_command(ctx, args)
+        # an extension that is not installed completes nothing
         if ctx.resilient_parsing and not (entry.module or entry.name.split()[0] in extensions()):
             return super().resolve_command(ctx, args)
         command = load(entry)

@@ -200,7 +200,10 @@ class _Preparation(PlanRun):
         self._uncertain = {
             uid: records.uncertain_uids(record) for uid, record in self.records.items()
         }
+        """By claim UID: the references that a write of an earlier run may have removed; nothing has
+        told how it ended."""
         self._open_to_any: set[str] = set()
+        """The claims that pods may use without being listed."""
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record

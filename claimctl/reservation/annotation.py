@@ -81,7 +81,12 @@ class AnnotationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A workload and the reservations in its namespace that name it or are owned by it."""
+    """A workload and the reservations in its namespace that name it or are owned by it.
+
+    Those that the workload owns were made for its annotation (``owned``). Others name it: a user
+    has created them (``explicit``), or they are those of earlier workloads of its name
+    (``left_over``).
+    """
 
     ref: WorkloadRef
     api_version: str
@@ -334,7 +339,11 @@ def settings_of(
     meta: ObjectMeta, spec: ClaimReservationSpec
 ) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
     """The spec with the settings by the workload's annotations, the defaults where there is none;
-    and a problem for each invalid annotation."""
+    and a problem for each invalid annotation.
+
+    A further setting also has its line where ``plan`` changes a reservation that is there. Those of
+    sticky claims alone are read in ``reservation.sticky``.
+    """
     default, problems = ClaimReservationSpec(), []
     spec = msgspec.structs.replace(
         spec,

@@ -1,7 +1,7 @@
 """The interface through which other packages emit spans, metrics and lines of logs.
 
 It imports no exporter and no SDK: ``claimctl.telemetry.otel`` is the production implementation. It
-imports structlog with the first line.
+imports structlog with the first line that is logged.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LateLogger:
     """A logger of structlog. All modules of claimctl log by one.
 
     Most commands log nothing, and to import structlog takes longer than many of these modules. So
-    that happens with the first line.
+    the first line that is logged imports it, and lets ``LateLogs`` configure it.
     """
 
     def __init__(self, name: str) -> None:
@@ -135,7 +135,7 @@ class LateLogs(logging.Handler):
         logging.getLogger().handle(record)
 
     def begin(self) -> None:
-        """Get the warnings of the process."""
+        """Become the handler of all logs of the process, from warnings on."""
         root = logging.getLogger()
         root.handlers[:] = [self]
         root.setLevel(logging.WARNING)

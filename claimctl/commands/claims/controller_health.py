@@ -25,8 +25,8 @@ from claimctl.text import duration
 from claimctl.wire.meta import find_condition
 
 LATE_SECONDS = 20.0
-"""A pod is older when its ClaimReservation has counted it: a write that changes nothing but numbers
-waits for half of this."""
+"""A younger pod need not be counted yet: a write that changes nothing but numbers waits for half of
+this."""
 STALLED_SECONDS = 60.0
 """A release without blockers has stalled after this time: each step takes the settle time at
 most."""
@@ -125,8 +125,10 @@ def _is_miscounted(snapshot: Snapshot, reported: int) -> bool:
     """Whether the number of consumers should have been written by now. Where nothing else changes,
     the controller writes it later; that none is left, it writes at once."""
     using = snapshot.consumers
-    if snapshot.unreadable or using.count == 0:
-        return bool(reported) and not snapshot.unreadable
+    if snapshot.unreadable:
+        return False
+    if using.count == 0:
+        return bool(reported)
     late = snapshot.now - timedelta(seconds=LATE_SECONDS)
     times = (pod.metadata.creation_timestamp for pod in using.alive.values())
     young = sum(made is not None and made > late for made in times)

@@ -4,13 +4,15 @@ Every round scans the cluster anew and makes the writes that are possible by the
 the steps follows from the objects, and a run that was interrupted is continued by the next one:
 
 1. The annotations of workloads go, so that no controller makes another ClaimReservation. For the
-   same reason the policy for sticky claims is put out of force, and its notes on pods go
+   same reason the policies for sticky claims are put out of force, and their notes on pods go
    (``claimctl.commands.uninstall.sticky``).
-2. If the CRDs are gone, they are applied for the time of the run.
-3. Holds and other entries without a ClaimReservation are adopted by one
-   (``claimctl.commands.orphans.adoption``).
-4. The ClaimReservations are deleted. A controller ends their holds and the PodGroups' finalizers by
+2. The ClaimReservations are deleted. A controller ends their holds and the PodGroups' finalizers by
    its own rules: the one that runs, or one inside this command (``claimctl.cli.successor``).
+3. Claims lose owners that are gone, and nodes and pods the traces of ``claimctl reschedule``.
+4. If the CRDs are gone although a controller still has work, they are applied for the time of the
+   run.
+5. Holds and other entries without a ClaimReservation are adopted by one
+   (``claimctl.commands.orphans.adoption``).
 """
 
 from __future__ import annotations
@@ -219,6 +221,7 @@ class Uninstall:
     # -- writing
 
     async def _act(self, scan: Scan) -> None:
+        """Make the writes that are possible now, in the order of the steps above."""
         writer, traces = self._writer, _traces(scan)
         await writer.for_all(writer.remove_annotations, scan.workloads)
         taken = {made.metadata.uid for scanned, _ in traces for made in scanned.adoptions}

@@ -218,7 +218,11 @@ def shown_reference(
 def _by_workload(
     snapshot: Snapshot, claim: ResourceClaim, present: RetentionDecision, reference: Reference
 ) -> RetentionDecision:
-    """What the state of the workload asks for, or the pods that wait in vain."""
+    """What the state of the workload asks for, or the pods that wait in vain.
+
+    A workload ``is_over`` if it makes nothing more itself, and has ``ended`` if besides nothing
+    that it has made can make pods.
+    """
     held, spec = present.held, present.held.reservation.spec
     if held.workload.phase is WorkloadPhase.UNKNOWN:
         return present.hold(Reason.WORKLOAD_STATE_UNKNOWN, held.workload.problem)
@@ -233,7 +237,7 @@ def _by_workload(
     if not held.workload.ended and created_for is not None and created_for.uid != reference.uid:
         # KEP-5194: spec.reservedFor is immutable, and names another incarnation
         return present.release(Reason.WORKLOAD_RECREATED)
-    unreachable = _give_up_if_unreachable(snapshot, present)
+    unreachable = _by_waiting_pods(snapshot, present)
     if unreachable is not None and unreachable.action is Action.RELEASE:
         return unreachable
     if held.workload.is_over and policy is RetentionPolicy.MANUAL:
@@ -296,10 +300,9 @@ def _by_idle_time(
     return present.release(Reason.IDLE)
 
 
-def _give_up_if_unreachable(
-    snapshot: Snapshot, present: RetentionDecision
-) -> RetentionDecision | None:
-    """Give the claim up if pods wait for devices that they cannot reach; None if none waits."""
+def _by_waiting_pods(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision | None:
+    """What pods ask for that wait for devices which they cannot reach: that the claim is given up,
+    now or after a while; None if none waits."""
     held, pods = present.held, snapshot.consumers
     if pods.shut_out:
         return present.release(Reason.HOLD_YIELDED)

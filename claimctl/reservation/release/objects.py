@@ -2,11 +2,14 @@
 
 By the phase of the claim:
 
-- It does not exist: it is made from the reservation's template, or its reservation ends.
-- It is not allocated: one that fits its workload no more is deleted, to be made anew.
-- In any phase: a deleted reservation goes as soon as it has nothing to do with the claim any more.
+- It does not exist: it is made from the reservation's template, or its reservation ends
+  (``handle_absent``).
+- It is not allocated: one that fits its workload no more is deleted, to be made anew (``tidy``).
+- In any phase: a deleted reservation goes as soon as it has nothing to do with the claim any more
+  (``remove_reservation_finalizers``).
 
-A sticky claim has more reasons to go: nobody asks for its ordinal, or its reservation is deleted.
+A sticky claim has more reasons to go: nobody asks for its ordinal (``tidy``), or its reservation is
+deleted (``goes_with_reservation``).
 """
 
 from __future__ import annotations
@@ -138,7 +141,8 @@ def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None
             continue
         # it stays while its grace, the longest of all, still counts, and while another controller
         # may still add its hold
-        left = retention.longer_grace.after or 0.0 if retention.longer_grace else 0.0
+        grace = retention.longer_grace
+        left = (grace.after or 0.0) if grace is not None else 0.0
         if not facts.held:
             settle = facts.snapshot.rules.settle_seconds
             left = max(left, settle - retention.held.withdrawn_age)
