@@ -217,11 +217,11 @@ class Snapshots:
         served = kind.resource if kind is not None else None
         # a kind that is not served now has entries in lists, by the plural of its rule
         plural = kind.rule.plural if kind is not None else ""
-        requests = seen.reservations.requests(reservation)
+        requests, facts = seen.reservations.requests(reservation), self._of_ordinal(reservation)
         held = Held(
             reservation,
-            with_group_of_pods(self._state(reservation, findings), pods),
-            wanted=self._wanted(reservation),
+            with_group_of_pods(self._state(reservation, findings, facts), pods),
+            wanted=self._wanted(reservation, facts),
             api_version=served.api_version if served is not None else "",
             served_as=served.plural if served is not None else plural,
             requests_met=seen.claims.requests_met(reserved_key(reservation), requests),
@@ -240,12 +240,14 @@ class Snapshots:
         goes = authority.standing is AnnotationStanding.ABOVE
         return f"{text}; this hold goes when that one stands in the list" if goes else text
 
-    def _wanted(self, reservation: ClaimReservation) -> ClaimReservation | None:
+    def _wanted(
+        self, reservation: ClaimReservation, facts: OrdinalFacts
+    ) -> ClaimReservation | None:
         """The reservation of a sticky claim with the present settings of its workload."""
         workload = self._know.caches.workload(workload_key(reservation))
         if reservation.spec.sticky is None or workload is None:
             return None
-        return with_present_settings(reservation, workload, self._of_ordinal(reservation))
+        return with_present_settings(reservation, workload, facts)
 
     def _of_ordinal(self, reservation: ClaimReservation) -> OrdinalFacts:
         """What says which claim the ordinal of a sticky claim has, besides the workload itself.
@@ -276,7 +278,9 @@ class Snapshots:
         workload = caches.workload(WorkloadKey(ref.api_group, ref.kind, key.namespace, ref.name))
         return asked_for(key.namespace, entry, caches.reservations_of(key), workload)
 
-    def _state(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
+    def _state(
+        self, reservation: ClaimReservation, findings: Findings, facts: OrdinalFacts
+    ) -> WorkloadState:
         """The state of the reservation's workload, as far as it concerns the claim."""
         state, key = self._workload(reservation, findings), workload_key(reservation)
         if reservation.spec.sticky is None:
@@ -285,7 +289,7 @@ class Snapshots:
         if workload is None and state.exists:
             workload = self._know.caches.workload(key)
         known = None if isinstance(workload, Unreadable) else self._judged(reservation, workload)
-        return for_ordinal(state, known, reservation.spec, self._of_ordinal(reservation))
+        return for_ordinal(state, known, reservation.spec, facts)
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name

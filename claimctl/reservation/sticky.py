@@ -212,7 +212,10 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     if meta.annotation(STICKY_ANNOTATION) is not None:
         note = f"{STICKY_ANNOTATION} has no effect on a {ref.kind}: write it into the metadata of "
         yield Problem(Reason.INVALID_ANNOTATION, f"{note}the pod template")
-    value, unread = template.metadata.annotation(STICKY_ANNOTATION), _is_unread(workload)
+    value, unread = (
+        template.metadata.annotation(STICKY_ANNOTATION),
+        isinstance(workload, CustomWorkload),
+    )
     if value is None and not unread:
         return
     if not ordinal_word(ref.api_group, ref.kind):
@@ -235,11 +238,6 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
         if unread and (ref.api_group, ref.kind) != LEADER_WORKER_SET:
             note += f"; a WorkloadKind has to name the label with the ordinals of a {ref.kind}"
         yield Problem(Reason.STICKY_NOT_IN_FORCE, note)
-
-
-def _is_unread(workload: Workload) -> bool:
-    """Whether the pod template of the workload's kind is not read."""
-    return isinstance(workload, CustomWorkload)
 
 
 def _about_settings(meta: ObjectMeta) -> Iterator[Problem]:

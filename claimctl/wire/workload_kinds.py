@@ -54,8 +54,8 @@ class ChildKind(Wire, frozen=True, kw_only=True):
 
 
 class Ordinals(Wire, frozen=True, kw_only=True):
-    """By what the pods of a kind are told apart, so that each may have a claim that stays: see
-    claimctl.io/sticky."""
+    """The labels that tell the pods of a kind apart. With them, each pod may have a sticky claim
+    (claimctl.io/sticky)."""
 
     labels: Annotated[tuple[LabelKey, ...], REQUIRED, ordered_list(1, 2)] = ()
     """The labels of a pod whose values, whole numbers, say which one it is: one, or that of its

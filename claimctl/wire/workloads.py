@@ -131,7 +131,7 @@ def ordinal_word(api_group: str, kind: str) -> str:
     """The part of the name of an ordinal's claim that stands for the kind; '' for a kind of
     Kubernetes itself whose pods have no ordinals.
 
-    It is another one for each kind: a dot becomes a hyphen, and a hyphen becomes two.
+    No two kinds have the same word: a dot becomes a hyphen, and a hyphen becomes two.
     """
     word = _ORDINAL_WORDS.get((api_group, kind), "")
     if word or api_group in _OWN_GROUPS:
@@ -139,8 +139,8 @@ def ordinal_word(api_group: str, kind: str) -> str:
     return f"{kind.lower()}-{api_group.replace('-', '--').replace('.', '-')}"
 
 
-def has_groups(api_group: str, kind: str) -> bool:
-    """Whether the pods of the kind may be told apart by the index of a group and that in it."""
+def has_groups(api_group: str) -> bool:
+    """Whether the pods of a kind of this API group may have the index of a group, and one in it."""
     return api_group not in _OWN_GROUPS
 
 

@@ -34,6 +34,7 @@ from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -41,6 +42,7 @@ from claimctl.wire.reservations import (
     RESERVE_ANNOTATION,
     ClaimReservation,
     DowngradePlan,
+    WorkloadRef,
 )
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -258,7 +260,7 @@ class Caches:
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, key)
 
-    def claims_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal | None) -> list[ClaimKey]:
+    def claims_of_ordinal(self, key: WorkloadKey, ordinal: Ordinal) -> list[ClaimKey]:
         """The sticky claims of a workload's ordinal."""
         made = self.reservations.by_index(BY_ORDINAL, (key, ordinal))
         return [reserved_key(reservation) for reservation in made]
@@ -351,11 +353,10 @@ def reserved_key(reservation: ClaimReservation) -> ClaimKey:
 
 
 def workload_key(reservation: ClaimReservation) -> WorkloadKey:
-    ref = reservation.spec.workload_ref
-    return WorkloadKey(ref.api_group, ref.kind, reservation.metadata.namespace, ref.name)
+    return _key_of(reservation.spec.workload_ref, reservation)
 
 
-def _ordinal(reservation: ClaimReservation) -> Iterable[tuple[WorkloadKey, Ordinal | None]]:
+def _ordinal(reservation: ClaimReservation) -> Iterable[tuple[WorkloadKey, Ordinal]]:
     """The workload and the ordinal of a sticky claim."""
     sticky = sticky_of(reservation.spec)
     return ((workload_key(reservation), sticky.whose),) if sticky is not None else ()
@@ -390,22 +391,25 @@ def ordinals_of(pod: Pod) -> set[tuple[WorkloadKey, Ordinal | None]]:
     """The workload and the ordinal whose sticky claims the pod names; also without the ordinal."""
     if not pod.metadata.annotations:
         return set()
-    namespace, keys = pod.metadata.namespace, set[tuple[WorkloadKey, Ordinal | None]]()
-    for entry in sticky_entries(pod):
-        ref = entry.workload
-        key = WorkloadKey(ref.api_group, ref.kind, namespace, ref.name)
-        keys |= {(key, entry.ordinal), (key, None)}
-    return keys
+    places = _named_places(pod)
+    return {*places, *((key, None) for key, _ in places)}
 
 
 def places_of(pod: Pod) -> list[tuple[WorkloadKey, Ordinal]]:
     """The workloads, each with an ordinal, that the pod may belong to, by the sticky claims that it
     names and by its name."""
-    places = [(entry.workload, entry.ordinal) for entry in sticky_entries(pod)]
-    places += places_by_name(pod)
-    namespace = pod.metadata.namespace
-    keys = ((WorkloadKey(ref.api_group, ref.kind, namespace, ref.name), at) for ref, at in places)
-    return list(dict.fromkeys(keys))
+    by_name = ((_key_of(ref, pod), ordinal) for ref, ordinal in places_by_name(pod))
+    return list(dict.fromkeys((*_named_places(pod), *by_name)))
+
+
+def _named_places(pod: Pod) -> list[tuple[WorkloadKey, Ordinal]]:
+    """The workload and the ordinal of each sticky claim that the pod names."""
+    return [(_key_of(entry.workload, pod), entry.ordinal) for entry in sticky_entries(pod)]
+
+
+def _key_of(ref: WorkloadRef, holder: ObjectHeader) -> WorkloadKey:
+    """The key of a workload that an object names in its own namespace."""
+    return WorkloadKey(ref.api_group, ref.kind, holder.metadata.namespace, ref.name)
 
 
 def without_policy(pod: Pod) -> tuple[WorkloadKey, ...]:
@@ -413,8 +417,7 @@ def without_policy(pod: Pod) -> tuple[WorkloadKey, ...]:
     owner = pod.metadata.controller()
     if owner is None or not pod.metadata.annotations or not waits_for_policy(pod):
         return ()
-    ref = owner_ref(owner)
-    return (WorkloadKey(ref.api_group, ref.kind, pod.metadata.namespace, ref.name),)
+    return (_key_of(owner_ref(owner), pod),)
 
 
 def _keys(names: tuple[str, frozenset[str]]) -> tuple[ClaimKey, ...]:

@@ -1,7 +1,7 @@
 """What has become of a claim's devices, as the ResourceSlices say: one judgement for all who ask.
 
-A device is there, gone or tainted, or nothing is known of it (``judge``). ``Snapshot.loss`` says
-what follows for the claim, and how it is told is here, too.
+A device is there, gone or tainted, or nothing is known of it (``judge``). Here are also the words
+for it. ``Snapshot.loss`` says what follows for the claim.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _candidates(
         index, dash, member = claim[len(ref.name) + 1 :].partition(".")[0].partition("-")
         if not dash and (number := _number(index)) is not None:
             yield ref, Ordinal(number)
-        elif has_groups(*kind):
+        elif has_groups(ref.api_group):
             yield from _in_group(ref.name, index, member, *kind)
     yield from _parts(pod, owner)
 

@@ -3,10 +3,10 @@
 The key of an entry is its UID (``k:{"uid":"..."}``). So managedFields show which manager wrote
 which entry, even after writes of the scheduler and of kube-controller-manager (KCM).
 
-Whoever may update the claim may write managedFields, too, so they prove nothing. They show which
-pending pods claimctl has listed ahead, and which entry is that of a ClaimReservation without a
-record. A hold counts as claimctl's own only with a better proof (``assess.own_holds``), and a pod
-that was listed ahead gets the time in which a scheduler may still bind it (``users.blockers``).
+Every user who may update the claim may also write its managedFields. So they prove nothing. They
+show which pending pods claimctl has listed ahead, and which entry is that of a ClaimReservation
+without a record. A hold counts as claimctl's own only with a better proof (``assess.own_holds``). A
+pod that was listed ahead gets the time in which a scheduler may still bind it (``users.blockers``).
 """
 
 from __future__ import annotations
