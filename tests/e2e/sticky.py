@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS, RESOURCECLAIMTEMPLATES
 from claimctl_demo.documents import DocumentClient
 from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 from tests.e2e.site import PEOPLE
 
@@ -70,6 +71,34 @@ async def pods(stage: Stage, count: int) -> list[Pod]:
     await stage.until(there, f"there are {count} pods")
     found = (await stage.client.list(PODS, NAMESPACE)).items
     return sorted(found, key=lambda pod: pod.metadata.name)
+
+
+LIFE_WRITES = 11
+"""How many writes the controller makes about the life of one sticky claim."""
+
+
+async def live(
+    stage: Stage,
+    transport: DyingTransport,
+    claim: str,
+    holder: str,
+    scale_away: Callable[[], Awaitable[None]],
+) -> None:
+    """Let the claim of a workload be held, and then go with its ordinal; or only until the
+    controller of the transport dies."""
+
+    async def runs() -> bool:
+        return transport.dead.is_set() or (
+            bool(await stage.running()) and holder in await stage.references(claim)
+        )
+
+    async def over() -> bool:
+        return transport.dead.is_set() or not await stage.reservations()
+
+    await stage.until(runs, "the controller dies or holds the claim")
+    if not transport.dead.is_set():
+        await scale_away()
+        await stage.until(over, "the controller dies or all is gone", 120)
 
 
 def entries(pod: Pod) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,15 @@ from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import DEVICE_CLASS, HOLD_136, NAMESPACE, Stage
 from tests.e2e.pools import BROKEN, Pool
-from tests.e2e.sticky import asking, entries, install_policy, make_templates, pods
+from tests.e2e.sticky import (
+    LIFE_WRITES,
+    asking,
+    entries,
+    install_policy,
+    live,
+    make_templates,
+    pods,
+)
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -442,10 +451,6 @@ async def replaced(stage: Stage, name: str) -> None:
     await stage.until(runs, f"another {name} runs", 180)
 
 
-LIFE_WRITES = 11
-"""How many writes the controller makes about the life of one sticky claim."""
-
-
 @pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))
 async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
     stage: Stage, write: int
@@ -456,19 +461,8 @@ async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
     await stage.started("first", transport=transport)
     transport.arm()
     await make_set(stage, 1, when_scaled="Delete")
-
-    async def runs() -> bool:
-        return transport.dead.is_set() or (
-            bool(await stage.running()) and "statefulsets/train" in await stage.references(*sts(0))
-        )
-
-    async def over() -> bool:
-        return transport.dead.is_set() or not await stage.reservations()
-
-    await stage.until(runs, "the controller dies or holds the claim")
-    if not transport.dead.is_set():
-        await scale(stage, 0)
-        await stage.until(over, "the controller dies or all is gone", 120)
+    [claim] = sts(0)
+    await live(stage, transport, claim, "statefulsets/train", partial(scale, stage, 0))
     assert stage.cluster is None or transport.dead.is_set() == (write <= LIFE_WRITES)
     await stage.kill("first")
     await stage.started("second")

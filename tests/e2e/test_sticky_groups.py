@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,15 @@ from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.kinds import define
 from tests.e2e.operators import JOBSETS, LEADERS, LeaderWorkerSets, owned
-from tests.e2e.sticky import asking, entries, install_policy, make_templates, pods
+from tests.e2e.sticky import (
+    LIFE_WRITES,
+    asking,
+    entries,
+    install_policy,
+    live,
+    make_templates,
+    pods,
+)
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -267,10 +276,6 @@ async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> Non
     await until_claims(stage)
 
 
-LIFE_WRITES = 11
-"""How many writes the controller makes about the life of one sticky claim."""
-
-
 @pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))
 async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
     stage: Stage, write: int
@@ -284,20 +289,7 @@ async def test_the_life_of_a_claim_is_finished_after_a_kill_at_any_write(
     [claim] = named("0-0")
     async with LeaderWorkerSets(stage).running():
         await make_set(stage, 1, 1, when_scaled="Delete")
-
-        async def runs() -> bool:
-            return transport.dead.is_set() or (
-                bool(await stage.running())
-                and "leaderworkersets/train" in await stage.references(claim)
-            )
-
-        async def over() -> bool:
-            return transport.dead.is_set() or not await stage.reservations()
-
-        await stage.until(runs, "the controller dies or holds the claim")
-        if not transport.dead.is_set():
-            await scale(stage, 0)
-            await stage.until(over, "the controller dies or all is gone", 120)
+        await live(stage, transport, claim, "leaderworkersets/train", partial(scale, stage, 0))
         assert stage.cluster is None or transport.dead.is_set() == (write <= LIFE_WRITES)
         await stage.kill("first")
         await stage.started("second")
