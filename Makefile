@@ -123,7 +123,7 @@ check-files: $(STAMP)
 	$(BIN)/python -m generate --check
 	$(BIN)/python -m generate.pictures --check
 	$(BIN)/mkdocs build --strict -f packaging/mkdocs.yml
-	$(BIN)/python -m pytest -q tests/unit/packaging
+	$(BIN)/python -m pytest -q tests/unit/packaging labs/test_planting.py
 
 # the modules of the tests are compiled once, and not by each worker
 compile-tests: $(STAMP)

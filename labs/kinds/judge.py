@@ -24,6 +24,7 @@ LATE = 12.0
 SHORT = 3.0
 """A state that lasted for less may have gone unnoticed."""
 PLURAL, KIND = GANGS.plural, f"{GANGS.plural}.{GROUP}"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
 POLICIES = ("WhileRunning", "Persistent", "Manual")
 """The first frees the soonest."""
 GRACE = 30.0
@@ -101,16 +102,21 @@ def facts_of(site: KindsSite, facts: Facts) -> Sample:
 
 
 def _policies(site: KindsSite, root: Json | None) -> Iterator[tuple[str, float]]:
-    """What each ClaimReservation asks for, or may ask for soon. Without its annotation, one may
-    go."""
+    """What each ClaimReservation asks for, or may ask for soon.
+
+    The annotation of the workload that is there decides about those that claimctl made, also about
+    one that an earlier workload of the name left behind, without an owner: without the annotation,
+    they may go.
+    """
     notes = root["metadata"].get("annotations", {}) if root is not None else {}
     for each in site.all("claimreservations"):
         spec, meta = each["spec"], each["metadata"]
-        withdrawn = meta.get("ownerReferences") and root and "claimctl.io/reserve" not in notes
+        made = meta.get("labels", {}).get(MANAGED_LABEL) == "claimctl"
+        withdrawn = made and root and "claimctl.io/reserve" not in notes
         if "deletionTimestamp" not in meta and not withdrawn:
             seconds = float(spec.get("idleTimeoutSeconds", 60))
             policies = {spec.get("retentionPolicy", "WhileRunning")}
-            if meta.get("ownerReferences") and root:
+            if made and root:
                 # claimctl may bring the policy of the annotation back at any moment
                 policies.add(notes.get("claimctl.io/retention-policy", "WhileRunning"))
             yield min(policies, key=POLICIES.index), seconds

@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant(
         "give up no device that cannot be reached",
         "claimctl.reservation.assessment.retention",
-        "_give_up_if_unreachable",
+        "_by_waiting_pods",
         "since is None or timeout is None",
         "True",
     ),
