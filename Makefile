@@ -34,6 +34,9 @@ endif
 lower = $(shell echo $1 | tr A-Z a-z)
 flags = $(foreach name,$1,$(if $($(name)),--$(call lower,$(name))="$($(name))"))
 
+# Two processes a core: commands wait for clusters, and clusters for time to pass.
+TESTS = $(BIN)/python -m pytest -q -n $(or $(WORKERS),$(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))) --dist worksteal $(ARGS)
+
 # the programs of one version, from a folder with one folder a version
 OF_VERSION = $(if $(VERSION),KUBEBUILDER_ASSETS="$(KUBEBUILDER_ASSETS)/$(VERSION)")
 
@@ -78,14 +81,14 @@ $(BENCH_STAMP): locks/requirements.lock $(STAMP)
 demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--reservation-mode hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
-test: $(STAMP) ## run the tests of claimctl (WORKERS=auto ARGS="-k name ...")
-	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
+test: $(STAMP) ## run the tests of claimctl (WORKERS=processes ARGS="-k name ...")
+	$(TESTS)
 
-test-labs: $(STAMP) ## run the tests of the labs, with a small part of each lab (WORKERS=auto)
-	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) labs
+test-labs: $(STAMP) ## run the tests of the labs, with a small part of each lab (WORKERS=processes)
+	$(TESTS) labs
 
-test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WORKERS=auto)
-	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS) $(HOUSES)
+test-houses: $(STAMP) ## run the tests of the distributions beside claimctl (WORKERS=processes)
+	$(TESTS) $(HOUSES)
 
 test-all: test test-labs test-houses ## run all tests
 

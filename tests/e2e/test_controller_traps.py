@@ -48,7 +48,7 @@ async def test_a_job_of_more_pods_than_a_list_has_places_comes_to_its_end(stage:
     await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim())
     body = manifests.job(seconds=1, reserve="*")
-    body["spec"] |= {"completions": 258}
+    body["spec"] |= {"completions": 258, "parallelism": 16}
     await stage.create(JOBS, body)
 
     async def complete() -> bool:

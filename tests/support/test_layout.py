@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from claimctl.cli import registry
@@ -110,6 +111,7 @@ NO_MODULE_OF_ITS_NAME = {
 }
 
 
+@cache
 def modules() -> set[str]:
     root = TESTS.parent
     paths = [path for package in DECIDING for path in (root / "claimctl" / package).rglob("*.py")]
@@ -120,6 +122,7 @@ def modules() -> set[str]:
     return {name for name in names if Path(name).name != "__init__.py"}
 
 
+@cache
 def files_of_tests() -> set[str]:
     unit = TESTS / "unit"
     paths = (path for package in DECIDING for path in (unit / package).rglob("test_*.py"))

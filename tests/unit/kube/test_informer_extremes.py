@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -45,6 +46,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "replicasets": {"spec": {"template": {"spec": {"resourceClaims": CLAIMS}}}},
 }
 """What a kind needs so that the controller keeps the object."""
+TYPES = ("ADDED", "MODIFIED")
+"""Of events with an object that is there."""
 GIVEN = {"name", "namespace", "uid", "resourceVersion"}
 """What the server says of an object, whoever wrote it."""
 VALUES = tuple(map(json.dumps, (*extremes.TIMES, *extremes.NUMBERS, *extremes.TEXTS)))
@@ -158,8 +161,7 @@ def test_an_extreme_object_in_an_event_is_there_and_its_neighbours_too(plural: s
     extreme = extreme_objects(resource)
     lines = [
         encoded(f'{{"type":"{type_}","object":{each}}}\n')
-        for each in (first, *extreme.values(), last)
-        for type_ in ("ADDED", "MODIFIED")
+        for type_, each in zip(cycle(TYPES), (first, *extreme.values(), last), strict=False)
     ]
     page = b'{"metadata":{"resourceVersion":"9"},"items":[]}'
     names = follow(resource, Reply(body=[page]), stream(*lines, Wait()))
