@@ -21,7 +21,6 @@ from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
-from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.ancestors import AnnotationStanding, describe_authority
 from claimctl.reservation.facts.devices import judge
 from claimctl.reservation.facts.memory import Memory, SeenGhost
@@ -33,6 +32,7 @@ from claimctl.reservation.facts.ordinals import (
     sticky_of,
 )
 from claimctl.reservation.facts.pods import is_bound, is_done
+from claimctl.reservation.facts.recorded_references import shown_reference
 from claimctl.reservation.facts.references import (
     FEW_ENTRIES,
     groups_in,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.downgrade.pods import PodsOfClaims
-from claimctl.reservation.assessment.retention import recorded_reference
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
+from claimctl.reservation.facts.recorded_references import recorded_reference
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,

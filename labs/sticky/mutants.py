@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         "hold no sticky claim",
         "claimctl.reservation.assessment.retention",
-        "_as_asked",
+        "_refusal",
         "held.reservation.spec.sticky is not None and not held.has_made(claim)",
         "held.reservation.spec.sticky is not None",
     ),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reservation.assessment.retention import recorded_reference
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
+from claimctl.reservation.facts.recorded_references import recorded_reference
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,

@@ -8,10 +8,10 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import is_tombstone, uids_written_by
+from claimctl.reservation.facts.recorded_references import recorded_reference
+from claimctl.reservation.facts.references import is_tombstone
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.reservation.kinds.shipped import WORKLOAD_RESOURCES
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -19,7 +19,6 @@ from claimctl.wire.reservations import (
     NEVER_REALLOCATED,
     REALLOCATE_ANNOTATION,
     RELEASE_ANNOTATION,
-    ClaimReservation,
 )
 
 _RECENT, _CHILDREN_SOON, _CHILDREN_LATER = 60.0, 2.0, 30.0
@@ -71,12 +70,18 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
     """
-    wanted, unused = _as_asked(snapshot, held, groups), snapshot.unused_since
+    return _within_limit(snapshot, _as_asked(snapshot, held, groups))
+
+
+def _within_limit(snapshot: Snapshot, wanted: RetentionDecision) -> RetentionDecision:
+    """The same, but a hold ends when no pod has used the claim for as long as the cluster allows,
+    whatever the spec and the workload say, also if they cannot be read."""
+    held, unused = wanted.held, snapshot.unused_since
     limit = snapshot.rules.max_seconds_without_pods
     if wanted.action is not Action.HOLD or unused is None:
         return wanted
-    # The limit applies whatever the spec and the workload say, also to what cannot be read. While
-    # the status still counts consumers that are gone, it does not record when the last one went.
+    # While the status still counts consumers that are gone, it does not record when the last one
+    # went.
     status, created = held.reservation.status, held.reservation.metadata.creation_timestamp
     since = max(unused, created) if created is not None else unused
     age = min((snapshot.now - since).total_seconds(), held.since_use)
@@ -92,177 +97,186 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
 
 
 def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> RetentionDecision:
-    claim, meta, workload = snapshot.claim, held.reservation.metadata, held.workload
+    """What the reservation asks for without the limit: the first case that applies."""
+    claim, workload = snapshot.claim, held.workload
     assert claim is not None
-    # 1. Which reference was reserved for the reservation, and which is its present one?
-    recorded = recorded_reference(claim, held.reservation, held.resource)
-    reference = recorded
-    if held.resource and workload.exists:
-        reference = held.reference
-    lent = longer_grace(snapshot, held) if meta.deleting else None
-    listed = reference is not None and reference.uid in snapshot.listed_uids
-    present = RetentionDecision(
-        held, Action.NONE, Reason.WORKLOAD_NOT_FOUND, reference, recorded, listed, lent
-    )
+    present = _present(snapshot, claim, held)
+    reference, recorded = present.reference, present.recorded
     unknown = workload.phase is WorkloadPhase.UNKNOWN
+    # 1. claimctl has no rule for the workload's kind.
     if not held.resource and recorded is None and not unknown:
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
-    # 2. Is the claim released whatever the state of the workload?
-    if claim.metadata.deleting:
-        return replace(present, blocker=lent).release(Reason.CLAIM_DELETED)
-    # Garbage collection deletes the reservation of a workload that is gone, and may leave objects
-    # that the workload made.
-    if meta.deleting and (held.withdrawn or not workload.children):
-        return replace(present, blocker=lent).release(Reason.WITHDRAWN)
-    if meta.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
-        return present.release(Reason.RELEASE_REQUESTED)
-    # 3. If the workload cannot be read, a present hold stays, and no new hold is made.
+    # 2. The claim is released whatever the state of the workload.
+    if (release := _release_in_any_state(claim, present)) is not None:
+        return release
+    # 3. The workload cannot be read: a present hold stays, and no new hold is made.
     if workload.phase is WorkloadPhase.UNREADABLE:
         undecided = replace(present, blocker=Blocker(Reason.UNREADABLE, workload.problem))
         if reference is not None and recorded is not None:
             return replace(undecided, action=Action.HOLD, reason=Reason.HELD)
         return replace(undecided, reason=Reason.UNREADABLE)
-    # An unknown state holds, also for a new hold, and ends none.
+    # 4. The state is unknown, and there is no object to hold the claim for. If there is one, an
+    # unknown state holds the claim for it (``_by_workload``).
     if unknown and reference is None:
         blocker = Blocker(Reason.WORKLOAD_STATE_UNKNOWN, workload.problem)
         return replace(present, reason=Reason.WORKLOAD_STATE_UNKNOWN, blocker=blocker)
-    # 4. Has the workload left an allocation behind, without a hold, that no other component gives
-    # back? The scheduler leaves such an allocation when it gives up a pod that is gone (Unreserve).
+    # 5. The workload has left an allocation behind, without a hold, and no other component gives it
+    # back. The scheduler leaves such an allocation when it gives up a pod that is gone (Unreserve).
     # So does a workload with a PodGroup that came and went while no controller ran: its group stays
     # listed, and after the fence only tombstones.
     alone = all(entry.uid in groups or is_tombstone(entry) for entry in snapshot.references)
-    ended = Reason.WORKLOAD_ENDED if workload.ended else _claim_over(snapshot, held)
+    ended = _end(snapshot, held)
     if recorded is None and ended is not None and snapshot.allocated and alone:
         return present.release(ended)
+    # 6. The workload does not exist, and no incarnation of it has held the claim.
     if reference is None:
         return present
-    # 5. May the reservation begin to hold the claim?
-    if recorded is None:
-        refusal = snapshot.dialect.refuses(claim, reference)
-        if workload.is_over:
-            refusal = Reason.WORKLOAD_ENDED
-        elif not workload.names_claim:
-            by_pods = Reason.CLAIM_NOT_NAMED_BY_POD
-            refusal = by_pods if workload.by_pods else Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
-        elif held.reservation.spec.sticky is not None and not held.has_made(claim):
-            refusal = Reason.STICKY_NAME_TAKEN
-        if refusal not in (None, Reason.WORKLOAD_RECREATED):
-            return replace(present, reason=refusal)
-    # 6. What do the workload, its pods and the policy ask for?
-    decision = _by_workload(snapshot, claim, present, reference)
-    # 7. A user's request to give the devices up waits, or is ignored: say so.
-    asked = snapshot.allocated and held.name in snapshot.asked_to_reallocate
+    # 7. The reservation may not begin to hold the claim.
+    if recorded is None and (refusal := _refusal(snapshot, claim, held, reference)) is not None:
+        return replace(present, reason=refusal)
+    # 8. The workload, its pods and the policy decide.
+    return _with_request(snapshot, _by_workload(snapshot, claim, present, reference))
+
+
+def _present(snapshot: Snapshot, claim: ResourceClaim, held: Held) -> RetentionDecision:
+    """A decision that asks for nothing yet, with the references of the reservation."""
+    recorded = recorded_reference(claim, held.reservation, held.resource)
+    exists = held.resource and held.workload.exists
+    reference = held.reference if exists else recorded
+    return RetentionDecision(
+        held,
+        Action.NONE,
+        Reason.WORKLOAD_NOT_FOUND,
+        reference,
+        recorded,
+        is_listed=reference is not None and reference.uid in snapshot.listed_uids,
+        longer_grace=longer_grace(snapshot, held) if held.reservation.metadata.deleting else None,
+    )
+
+
+def _release_in_any_state(
+    claim: ResourceClaim, present: RetentionDecision
+) -> RetentionDecision | None:
+    """The release of a claim that is deleted, or whose reservation is, or for which a user asks;
+    None if nothing of that is so.
+
+    Garbage collection deletes the reservation of a workload that is gone. The objects that the
+    workload made may be left, and then the claim stays held.
+    """
+    held, meta = present.held, present.held.reservation.metadata
+    if claim.metadata.deleting:
+        return replace(present, blocker=present.longer_grace).release(Reason.CLAIM_DELETED)
+    if meta.deleting and (held.withdrawn or not held.workload.children):
+        return replace(present, blocker=present.longer_grace).release(Reason.WITHDRAWN)
+    if meta.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
+        return present.release(Reason.RELEASE_REQUESTED)
+    return None
+
+
+def _end(snapshot: Snapshot, held: Held) -> Reason | None:
+    """Why no pod will use the claim again: the workload has ended, or it wants no pod for this
+    sticky claim any more, and none uses it; None if a pod may."""
+    if held.workload.ended:
+        return Reason.WORKLOAD_ENDED
+    unused = held.workload.claim_over and not snapshot.consumers.alive
+    return Reason.ORDINAL_ENDED if unused else None
+
+
+def _refusal(
+    snapshot: Snapshot, claim: ResourceClaim, held: Held, reference: Reference
+) -> Reason | None:
+    """Why the reservation may not begin to hold the claim; None if it may."""
+    workload = held.workload
+    if workload.is_over:
+        return Reason.WORKLOAD_ENDED
+    if not workload.names_claim:
+        by_pods = Reason.CLAIM_NOT_NAMED_BY_POD
+        return by_pods if workload.by_pods else Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+    if held.reservation.spec.sticky is not None and not held.has_made(claim):
+        return Reason.STICKY_NAME_TAKEN
+    refusal = snapshot.dialect.refuses(claim, reference)
+    # a claim that was created for another incarnation is released (``_by_workload``)
+    return None if refusal is Reason.WORKLOAD_RECREATED else refusal
+
+
+def _with_request(snapshot: Snapshot, decision: RetentionDecision) -> RetentionDecision:
+    """The same, but a hold says what becomes of a user's request to give the devices up: it waits,
+    or is ignored."""
+    asked = snapshot.allocated and decision.held.name in snapshot.asked_to_reallocate
     if not asked or decision.action is not Action.HOLD or decision.blocker is None:
         return decision
     text = f"{REALLOCATE_ANNOTATION} asks to give the devices up when no pod uses them"
-    if not held.may_reallocate:
+    if not decision.held.may_reallocate:
         text = f"{REALLOCATE_ANNOTATION} is ignored, since {NEVER_REALLOCATED}"
     message = f"{decision.blocker.message}; {text}"
     return replace(decision, blocker=replace(decision.blocker, message=message))
 
 
-def _claim_over(snapshot: Snapshot, held: Held) -> Reason | None:
-    """The reason to release a sticky claim that no pod uses, or will use again; None if there is
-    none."""
-    unused = held.workload.claim_over and not snapshot.consumers.alive
-    return Reason.ORDINAL_ENDED if unused else None
-
-
-def recorded_reference(
-    claim: ResourceClaim, reservation: ClaimReservation, resource: str = ""
-) -> Reference | None:
-    """The reference that claimctl listed in this claim for the reservation, if it did.
-
-    The status of the reservation records the reference, and the UID of the claim. The controller
-    writes the status a moment after the list. Until then ``shown_reference`` tells: the reservation
-    has to name the workload, and managedFields have to name claimctl as the writer of the entry.
-
-    Args:
-        resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
-    """
-    status = reservation.status
-    if status.reserved_for is not None and status.claim_uid == claim.metadata.uid:
-        return status.reserved_for
-    return shown_reference(claim, reservation, resource)
-
-
-def shown_reference(
-    claim: ResourceClaim, reservation: ClaimReservation, resource: str = ""
-) -> Reference | None:
-    """The listed reference that claimctl wrote for the reservation, by managedFields or spec.
-
-    Args:
-        resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
-    """
-    ref, created_for = reservation.spec.workload_ref, claim.spec.reserved_for
-    resource = resource or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
-    if not resource:
-        return None
-    named = [
-        listed
-        for listed in claim.status.reserved_for
-        if listed.key == (ref.api_group, resource, ref.name)
-    ]
-    # a claim may have many reservations: its managedFields are decoded only where they can decide
-    written = uids_written_by(claim) if named else frozenset()
-    return next(
-        (
-            listed
-            for listed in named
-            if listed.uid in written or (created_for is not None and listed.uid == created_for.uid)
-        ),
-        None,
-    )
-
-
 def _by_workload(
     snapshot: Snapshot, claim: ResourceClaim, present: RetentionDecision, reference: Reference
 ) -> RetentionDecision:
-    """What the state of the workload asks for, or the pods that wait in vain.
+    """What the workload, its pods and the policy ask for: the first case that applies.
 
     A workload ``is_over`` if it makes nothing more itself, and has ``ended`` if besides nothing
     that it has made can make pods.
     """
-    held, spec = present.held, present.held.reservation.spec
-    if held.workload.phase is WorkloadPhase.UNKNOWN:
-        return present.hold(Reason.WORKLOAD_STATE_UNKNOWN, held.workload.problem)
-    known = spec.retention_policy in set(RetentionPolicy)
-    # a policy that this version does not know counts as Manual
-    policy = RetentionPolicy(spec.retention_policy) if known else RetentionPolicy.MANUAL
-    if held.workload.ended and policy is not RetentionPolicy.MANUAL:
-        return present.release(Reason.WORKLOAD_ENDED)
-    if (over := _claim_over(snapshot, held)) is not None and policy is not RetentionPolicy.MANUAL:
-        return present.release(over)
+    held, workload = present.held, present.held.workload
+    policy = _policy(held)
+    # 1. Nothing can be said about the workload: the claim is held.
+    if workload.phase is WorkloadPhase.UNKNOWN:
+        return present.hold(Reason.WORKLOAD_STATE_UNKNOWN, workload.problem)
+    # 2. No pod will use the claim again.
+    ended = _end(snapshot, held)
+    if ended is not None and policy is not RetentionPolicy.MANUAL:
+        return present.release(ended)
+    # 3. The claim was created for another incarnation: spec.reservedFor is immutable (KEP-5194).
     created_for = claim.spec.reserved_for
-    if not held.workload.ended and created_for is not None and created_for.uid != reference.uid:
-        # KEP-5194: spec.reservedFor is immutable, and names another incarnation
+    if not workload.ended and created_for is not None and created_for.uid != reference.uid:
         return present.release(Reason.WORKLOAD_RECREATED)
-    unreachable = _by_waiting_pods(snapshot, present)
-    if unreachable is not None and unreachable.action is Action.RELEASE:
-        return unreachable
-    if held.workload.is_over and policy is RetentionPolicy.MANUAL:
+    # 4. Pods wait for devices that they cannot reach, and the claim is given up for them now.
+    by_pods = _by_waiting_pods(snapshot, present)
+    if by_pods is not None and by_pods.action is Action.RELEASE:
+        return by_pods
+    # 5. The state of the workload ends the hold, or no pod waits so.
+    by_state = _by_state(snapshot, present, policy)
+    if by_pods is None or by_state.action is Action.RELEASE:
+        return by_state
+    # 6. Both hold the claim: the one whose time is over first tells why.
+    choices = (by_pods, by_state)
+    return min(choices, key=lambda choice: (choice.blocker and choice.blocker.after) or inf)
+
+
+def _policy(held: Held) -> RetentionPolicy:
+    """The retention policy; one that this version does not know counts as Manual."""
+    given = held.reservation.spec.retention_policy
+    return RetentionPolicy(given) if given in set(RetentionPolicy) else RetentionPolicy.MANUAL
+
+
+def _by_state(
+    snapshot: Snapshot, present: RetentionDecision, policy: RetentionPolicy
+) -> RetentionDecision:
+    """What the state of the workload and the policy ask for: the first case that applies."""
+    workload, spec = present.held.workload, present.held.reservation.spec
+    # 1. The workload is over, and only a user ends the hold.
+    if workload.is_over and policy is RetentionPolicy.MANUAL:
         command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
         text = f"retentionPolicy {spec.retention_policy}: `{command}` frees it"
-        wanted = present.hold(Reason.RETENTION, text)
-    elif held.workload.wants_nothing:
-        wanted = _by_idle_time(snapshot, present, policy)
-    elif held.workload.phase in (WorkloadPhase.ABSENT, WorkloadPhase.ENDED) and not (
-        held.workload.orphaned_replica_sets
-    ):
-        wanted = _by_children(snapshot, present)
-    elif held.workload.phase is WorkloadPhase.ABSENT:
-        text = f"ReplicaSet {held.workload.orphaned_replica_sets[0]} still creates pods"
-        wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
-    else:
-        wants = held.workload.wants
-        pods = {0: "pods", 1: "1 pod"}.get(wants, f"{wants} pods")
-        text = f"{spec.workload_ref.kind} {spec.workload_ref.name} wants {pods}"
-        wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
-    if unreachable is None or wanted.action is Action.RELEASE:
-        return wanted
-    # whichever time alone changes first
-    choices = (unreachable, wanted)
-    return min(choices, key=lambda choice: (choice.blocker and choice.blocker.after) or inf)
+        return present.hold(Reason.RETENTION, text)
+    # 2. It is idle.
+    if workload.wants_nothing:
+        return _by_idle_time(snapshot, present, policy)
+    # 3. It is over, and what it has made is left.
+    if workload.is_over:
+        return _by_children(snapshot, present)
+    # 4. It is a Deployment that is gone, and its ReplicaSets are left.
+    if workload.orphaned_replica_sets:
+        text = f"ReplicaSet {workload.orphaned_replica_sets[0]} still creates pods"
+        return present.hold(Reason.WORKLOAD_WANTS_PODS, text)
+    # 5. It wants pods.
+    wants = workload.wants
+    pods = {0: "pods", 1: "1 pod"}.get(wants, f"{wants} pods")
+    text = f"{spec.workload_ref.kind} {spec.workload_ref.name} wants {pods}"
+    return present.hold(Reason.WORKLOAD_WANTS_PODS, text)
 
 
 def _by_children(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
