@@ -32,27 +32,71 @@ from claimctl.wire.reservations import FINALIZER
 
 
 def handle_absent(facts: Assessment, decision: Decision) -> None:
-    """Handle a claim that does not exist: create it, or end the deleted reservations.
+    """Handle a claim that does not exist: create it, or end the reservations that need it no more.
 
-    Those end after the settle time. Until then, another controller that has not seen the deletion
-    may create the claim for them.
+    The first case that applies to a reservation counts, and the first reservation that needs a
+    write.
     """
     snapshot = facts.snapshot
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
+        # 1. The reservation is deleted: it goes after the settle time. Until then, another
+        # controller that has not seen the deletion may create the claim for it.
         if meta.deleting and FINALIZER in meta.finalizers:
             left = snapshot.rules.settle_seconds - held.withdrawn_age
             if left <= 0:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
             decision.waits.append(left)
+        # 2. The sticky claim is over: the reservation goes with it.
         if is_over(held, snapshot):
             decision.write = DeleteReservation(held.reservation)
             return
+        # 3. The claim is wanted: it is made from its template.
         from_template = spec.resource_claim_template_name and not snapshot.no_template
         if from_template and held.resource and _is_wanted(held, snapshot):
             created_for = snapshot.dialect.created_for(held.reference)
             decision.write = CreateClaim(held.reservation, created_for)
+            return
+
+
+def tidy(facts: Assessment, decision: Decision) -> None:
+    """Write what a claim without allocation still needs, if anything.
+
+    The first case that applies to a reservation counts, and the first reservation that needs a
+    write or a live read.
+    """
+    snapshot = facts.snapshot
+    if snapshot.unreadable:
+        return
+    meta, created_for = facts.claim.metadata, facts.claim.spec.reserved_for
+    for retention in facts.retentions:
+        held = retention.held
+        # 1. The release for which a user asked is done: the request goes.
+        if retention.reason is Reason.RELEASE_REQUESTED:
+            decision.write = ClearReleaseRequest(held.reservation)
+            return
+        # 2. The sticky claim is over, and this is another one of its name: the reservation goes.
+        made = held.has_made(facts.claim)
+        if is_over(held, snapshot) and not made:
+            decision.write = DeleteReservation(held.reservation)
+            return
+        # 3. The claim is not this reservation's to delete, or is going, or in use: it stays.
+        if not made or meta.deleting or snapshot.consumers.bound:
+            continue
+        # 4. It was made for an earlier incarnation of the workload: it goes, to be made anew.
+        outdated = created_for is not None and created_for.uid != held.workload.uid
+        if outdated and _is_wanted(held, snapshot):
+            decision.write = DeleteClaim(meta.uid, meta.resource_version)
+            return
+        # 5. The sticky claim is over: it goes when a live LIST shows no pod that may still use it.
+        # The cache may be late, and a claim that is being deleted takes no pod.
+        if is_over(held, snapshot):
+            live = snapshot.any_live
+            if live is None:
+                decision.needs = (ListLivePods(meta.resource_version, vanished=False),)
+            elif not snapshot.table_of(live.pods).alive and not live.unreadable:
+                decision.write = DeleteClaim(meta.uid, meta.resource_version)
             return
 
 
@@ -73,62 +117,6 @@ def is_over(held: Held, snapshot: Snapshot) -> bool:
         and held.workload.claim_over
         and not snapshot.consumers.alive
     )
-
-
-def goes_with_reservation(snapshot: Snapshot) -> DeleteClaim | None:
-    """The deletion of a sticky claim whose reservation is being deleted, and of which each bound
-    pod is, too; None if it stays.
-
-    It would go anyway after its reservation. But a new workload of the name may come first, and its
-    pods would run on a claim that goes when they end. One that is being deleted takes no new pod.
-    """
-    claim = snapshot.claim
-    if claim is None or claim.metadata.deleting or snapshot.unreadable:
-        return None
-    if snapshot.deletion_refused:
-        return None
-    ends = all(held.reservation.metadata.deleting for held in snapshot.reservations)
-    makers = (held for held in snapshot.reservations if held.has_made(claim))
-    is_sticky = any(maker.reservation.spec.sticky is not None for maker in makers)
-    runs_on = any(not pod.metadata.deleting for pod in snapshot.consumers.bound.values())
-    if not (ends and is_sticky) or runs_on:
-        return None
-    return DeleteClaim(claim.metadata.uid, claim.metadata.resource_version)
-
-
-def tidy(facts: Assessment, decision: Decision) -> None:
-    """Write what a claim without allocation still needs, if anything.
-
-    A sticky claim that is over is deleted when a live LIST shows no pod that may still use it: the
-    cache may be late, and a claim that is being deleted takes no pod.
-    """
-    snapshot = facts.snapshot
-    if snapshot.unreadable:
-        return
-    meta, created_for = facts.claim.metadata, facts.claim.spec.reserved_for
-    for retention in facts.retentions:
-        held = retention.held
-        if retention.reason is Reason.RELEASE_REQUESTED:
-            decision.write = ClearReleaseRequest(held.reservation)
-            return
-        made = held.has_made(facts.claim)
-        if is_over(held, snapshot) and not made:
-            decision.write = DeleteReservation(held.reservation)
-            return
-        if not made or meta.deleting or snapshot.consumers.bound:
-            continue
-        # claimctl may have created the claim for an earlier incarnation of the workload
-        outdated = created_for is not None and created_for.uid != held.workload.uid
-        if outdated and _is_wanted(held, snapshot):
-            decision.write = DeleteClaim(meta.uid, meta.resource_version)
-            return
-        if is_over(held, snapshot):
-            live = snapshot.any_live
-            if live is None:
-                decision.needs = (ListLivePods(meta.resource_version, vanished=False),)
-            elif not snapshot.table_of(live.pods).alive and not live.unreadable:
-                decision.write = DeleteClaim(meta.uid, meta.resource_version)
-            return
 
 
 def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None:
@@ -178,3 +166,24 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
     # another component deallocates the claim: a PodGroup holds it, KCM removes its last pod, or
     # another client's entry is listed
     return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)
+
+
+def goes_with_reservation(snapshot: Snapshot) -> DeleteClaim | None:
+    """The deletion of a sticky claim whose reservation is being deleted, and of which each bound
+    pod is, too; None if it stays.
+
+    It would go anyway after its reservation. But a new workload of the name may come first, and its
+    pods would run on a claim that goes when they end. One that is being deleted takes no new pod.
+    """
+    claim = snapshot.claim
+    if claim is None or claim.metadata.deleting or snapshot.unreadable:
+        return None
+    if snapshot.deletion_refused:
+        return None
+    ends = all(held.reservation.metadata.deleting for held in snapshot.reservations)
+    makers = (held for held in snapshot.reservations if held.has_made(claim))
+    is_sticky = any(maker.reservation.spec.sticky is not None for maker in makers)
+    runs_on = any(not pod.metadata.deleting for pod in snapshot.consumers.bound.values())
+    if not (ends and is_sticky) or runs_on:
+        return None
+    return DeleteClaim(claim.metadata.uid, claim.metadata.resource_version)
