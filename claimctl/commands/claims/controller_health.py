@@ -2,7 +2,7 @@
 
 The Lease shows whether a controller is elected (``election``). An elected controller may be
 throttled, or lack rights. This shows in objects that the controller should have written by now and
-has not.
+has not. ``troubles`` collects the signs; each kind of them has a function that yields it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,17 @@ class Sign(StrEnum):
     HOLD_MISSING = "HoldMissing"
 
 
+_REFUSALS: dict[str, Sign] = {Reason.FORBIDDEN: Sign.REFUSED, Reason.INVALID: Sign.INVALID}
+"""The reasons in a status that tell of a write that the API server refused."""
+_NOT_LISTED = frozenset(
+    {Reason.HOLD_YIELDED, Reason.FULL, Reason.FROZEN, Reason.WORKLOAD_RECREATED}
+)
+"""The reasons in a status for which a hold is not in the list."""
+
+
 class Trouble(Part, frozen=True, kw_only=False):
+    """A sign with what to tell about it."""
+
     sign: Sign = msgspec.field(name="reason")
     message: str
     reservation: str
@@ -95,13 +105,11 @@ def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
             for retention in retentions
             for sign, message in (
                 *_status_signs(assessment, retention),
-                *_stalled(assessment, retention),
+                *_missing_hold(assessment, retention),
+                *_stalled_release(assessment, retention),
             )
         ),
     )
-
-
-_REFUSALS: dict[str, Sign] = {Reason.FORBIDDEN: Sign.REFUSED, Reason.INVALID: Sign.INVALID}
 
 
 def _status_signs(
@@ -135,18 +143,27 @@ def _is_miscounted(snapshot: Snapshot, reported: int) -> bool:
     return using.count - young > reported
 
 
-def _stalled(assessment: Assessment, retention: RetentionDecision) -> Iterator[tuple[Sign, str]]:
-    """A hold that is not in the list; a release without a known blocker that does not progress."""
-    status, allocated = retention.held.reservation.status, assessment.snapshot.allocated
-    reserved = find_condition(status.conditions, ConditionType.RESERVED)
+def _missing_hold(
+    assessment: Assessment, retention: RetentionDecision
+) -> Iterator[tuple[Sign, str]]:
+    """The sign that a hold is not in the list, for no reason that the status gives."""
+    reserved = find_condition(retention.held.reservation.status.conditions, ConditionType.RESERVED)
     explained = reserved is not None and reserved.reason in _NOT_LISTED
     is_hold = retention.action is Action.HOLD and retention.reference is not None
-    if allocated and is_hold and not retention.is_listed and not explained:
+    if assessment.snapshot.allocated and is_hold and not retention.is_listed and not explained:
         yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
+
+
+def _stalled_release(
+    assessment: Assessment, retention: RetentionDecision
+) -> Iterator[tuple[Sign, str]]:
+    """The sign that a release has not begun, or goes on too slowly, although nothing blocks it."""
     is_release = retention.action is Action.RELEASE and assessment.reason is not None
-    if not allocated or not is_release or assessment.blockers or _waits(assessment, retention):
+    if not assessment.snapshot.allocated or not is_release:
         return
-    progress = status.release
+    if assessment.blockers or _waits(assessment, retention):
+        return
+    progress = retention.held.reservation.status.release
     if progress is None:
         text = f"releases the claim ({retention.reason}), but no release has begun"
         yield Sign.STATUS_BEHIND, text
@@ -158,14 +175,9 @@ def _stalled(assessment: Assessment, retention: RetentionDecision) -> Iterator[t
 
 
 def _waits(assessment: Assessment, retention: RetentionDecision) -> bool:
-    """Whether kube-controller-manager has to remove the listed pods, or the controller has not seen
-    the history of the claim's pods."""
+    """Whether the release waits for others: kube-controller-manager has to remove the listed pods,
+    or the controller has not seen the history of the claim's pods."""
     released = find_condition(retention.held.reservation.status.conditions, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True
     return bool(assessment.snapshot.references) and all(map(is_pod, assessment.snapshot.references))
-
-
-_NOT_LISTED = frozenset(
-    {Reason.HOLD_YIELDED, Reason.FULL, Reason.FROZEN, Reason.WORKLOAD_RECREATED}
-)
