@@ -175,7 +175,7 @@ def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:
         return ClaimState.UNALLOCATED
     if decision.releasing is not None:
         return ClaimState.RELEASING
-    reserved = any(map(is_workload, snapshot.no_pods))
+    reserved = any(map(is_workload, snapshot.non_pods))
     if not reserved:
         return ClaimState.ALLOCATED
     return ClaimState.RESERVED if snapshot.consumers.count else ClaimState.IDLE

@@ -204,7 +204,7 @@ def _pause_before(snapshot: Snapshot, after: tuple[Reference, ...]) -> float:
     """Seconds for which the list stays as it is: a late hold leaves when no pod may be bound beside
     it any more, and any other list is left to a scheduler that is writing pods into it."""
     if snapshot.late is not None:
-        leaves = not set(snapshot.no_pods) <= set(after)
+        leaves = not set(snapshot.non_pods) <= set(after)
         return longest_binding_left(snapshot) if leaves else 0.0
     return scheduler_busy_left(snapshot) if snapshot.consumers.pending else 0.0
 
@@ -227,7 +227,7 @@ def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, 
 def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
     """Whether the hold leaves a list of pods while others may be bound that are not listed any
     more: until KCM lists such a pod again, it would deallocate with the last listed one."""
-    if not snapshot.lists_each_pod or not snapshot.no_pods or not all(map(is_pod, left)):
+    if not snapshot.lists_each_pod or not snapshot.non_pods or not all(map(is_pod, left)):
         return False
     alive = snapshot.consumers.alive.items()
     unlisted = (pod for uid, pod in alive if uid not in snapshot.listed_uids)
@@ -244,7 +244,7 @@ def _lacks_tombstones(facts: Assessment) -> bool:
     if facts.plan is None or snapshot.fights or not pods.finished:
         return False
     planned = {entry.uid for entry in facts.plan.reserved_for if is_tombstone(entry)}
-    planned -= {entry.uid for entry in snapshot.no_pods if is_tombstone(entry)}
+    planned -= {entry.uid for entry in snapshot.non_pods if is_tombstone(entry)}
     grouped = pods.groups if snapshot.dialect.groups else {}
     return any(
         uid in planned and (uid in snapshot.listed_uids or uid not in grouped)
@@ -278,7 +278,7 @@ def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
 def _current_step(facts: Assessment) -> ReleaseStep:
     """The step of the release that the claim's list shows."""
     snapshot = facts.snapshot
-    only_others = snapshot.no_pods == snapshot.references
+    only_others = snapshot.non_pods == snapshot.references
     return (
         ReleaseStep.FENCED if only_others and is_fenced(snapshot, facts.own) else ReleaseStep.INTENT
     )

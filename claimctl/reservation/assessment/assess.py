@@ -144,7 +144,7 @@ def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
     behind: so it is read live. So may one that wants a pod for a sticky claim no more.
     """
     created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
-    named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
+    named = (*snapshot.non_pods, *((created_for,) if created_for else ()))
     for held in snapshot.reservations:
         workload = held.workload
         if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
@@ -253,7 +253,7 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
             named.add(held.reference_to_any.key)
     return frozenset(
         entry.uid
-        for entry in snapshot.no_pods
+        for entry in snapshot.non_pods
         if is_workload(entry)
         and not is_pod_group(entry)
         and (entry.uid in recorded or entry.key in named)
@@ -268,7 +268,7 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
     list has only pending pods, and the claim is being deleted. KCM does not remove pending pods.
     """
     snapshot = facts.snapshot
-    if not snapshot.references or snapshot.no_pods:
+    if not snapshot.references or snapshot.non_pods:
         return False
     if facts.live_pod_entries:
         ours, deleting = snapshot.consumers.removable, facts.claim.metadata.deleting
@@ -297,7 +297,7 @@ def holds_while_held(facts: Assessment) -> DesiredHolds:
             drop |= _old_incarnations(facts, reference)
     given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else GivenUp()
     gone = frozenset(drop & facts.own - keep.keys())
-    ours = bool(gone) or any(map(is_tombstone, snapshot.no_pods))
+    ours = bool(gone) or any(map(is_tombstone, snapshot.non_pods))
     clears = ours and facts.steps_aside is not None and facts.steps_aside is snapshot.late
     return DesiredHolds(keep, gone, facts.own, owners, given_up, clears)
 
@@ -306,7 +306,7 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
     """UIDs of listed references with the same name and another UID: those objects are gone."""
     return {
         entry.uid
-        for entry in facts.snapshot.no_pods
+        for entry in facts.snapshot.non_pods
         if entry.key == reference.key and entry.uid != reference.uid
     }
 

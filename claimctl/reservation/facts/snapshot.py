@@ -336,19 +336,20 @@ class Snapshot:
         return self.claim is not None and self.dialect.lists_each_pod(self.claim)
 
     @cached_property
-    def no_pods(self) -> tuple[Reference, ...]:
-        """The listed references that are no pods. A list has few of them."""
+    def non_pods(self) -> tuple[Reference, ...]:
+        """The listed references to workloads, PodGroups and tombstones, so to anything but pods. A
+        list has few of them."""
         return tuple(reference for reference in self.references if not is_pod(reference))
 
     @property
     def group_listed(self) -> bool:
         """Whether the list has a PodGroup."""
-        return any(map(is_pod_group, self.no_pods))
+        return any(map(is_pod_group, self.non_pods))
 
     @cached_property
     def admits_unlisted(self) -> bool:
         """Whether schedulers bind any pod without a write to the claim, as the list is now."""
-        return self.dialect.admits_unlisted(self.no_pods)
+        return self.dialect.admits_unlisted(self.non_pods)
 
     @property
     def needs_fence(self) -> bool:
@@ -493,7 +494,7 @@ class Snapshot:
         made = {group.metadata.uid for group in self.groups if group.made_by_claimctl}
         return frozenset(
             entry.uid
-            for entry in self.no_pods
+            for entry in self.non_pods
             if is_pod_group(entry) and (entry.name in self.group_names or entry.uid in made)
         )
 
@@ -505,7 +506,7 @@ class Snapshot:
         known = {group.metadata.uid for group in self.groups}
         return tuple(
             entry
-            for entry in self.no_pods
+            for entry in self.non_pods
             if is_pod_group(entry) and entry.name in self.group_names and entry.uid not in known
         )
 
@@ -514,13 +515,13 @@ class Snapshot:
         """The names of the PodGroups whose pods need no entry: their group is listed, or KCM will
         list it, even for a finished pod. It removes a group only if the group's object is gone. So
         finished pods need no tombstones while their group is listed, but at the fence."""
-        return groups_in(self.no_pods) | self.sharing_groups
+        return groups_in(self.non_pods) | self.sharing_groups
 
     @property
     def too_many_finished(self) -> bool:
         """Whether the list at a fence has no room for the tombstones of all finished pods. Then the
         group has to be deleted first: KCM writes nothing for the pods of a group that is gone."""
-        tombstones = {entry.uid for entry in self.no_pods if is_tombstone(entry)}
+        tombstones = {entry.uid for entry in self.non_pods if is_tombstone(entry)}
         return len(tombstones | self.consumers.tombstones.keys()) > LIMIT
 
     @property

@@ -165,7 +165,7 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
             return False
     # another component deallocates the claim: a PodGroup holds it, KCM removes its last pod, or
     # another client's entry is listed
-    return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)
+    return facts.left_to_group or facts.left_to_pods or bool(snapshot.non_pods)
 
 
 def goes_with_reservation(snapshot: Snapshot) -> DeleteClaim | None:

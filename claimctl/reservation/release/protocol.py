@@ -78,7 +78,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     # 4. List the pods live. Pods that vanished just before do not matter yet if a fence leaves a
     # hold, which keeps their devices: the LIST after the settle time shows them. Without a hold,
     # kube-controller-manager or the scheduler may deallocate the claim after the fence.
-    stays = bool(snapshot.dialect.leaves_at_fence(snapshot.no_pods)) and not snapshot.shared
+    stays = bool(snapshot.dialect.leaves_at_fence(snapshot.non_pods)) and not snapshot.shared
     vanished = not (fence and stays)
     live = snapshot.live if vanished else snapshot.any_live
     if live is None or (settle and not live.settled):
@@ -154,8 +154,8 @@ def left_at_fence(
     Args:
         pods: the pods of a live LIST.
     """
-    left = {entry.uid: entry for entry in snapshot.no_pods if is_tombstone(entry)}
-    holds = [e for e in snapshot.no_pods if e.uid in own and not is_pod_group(e)]
+    left = {entry.uid: entry for entry in snapshot.non_pods if is_tombstone(entry)}
+    holds = [e for e in snapshot.non_pods if e.uid in own and not is_pod_group(e)]
     if snapshot.shared:
         holds = []
     else:
@@ -173,8 +173,8 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
     that claimctl listed ahead go first, and the binding time blocks the release then.
     """
     assert snapshot.claim is not None
-    others = tuple(entry for entry in snapshot.no_pods if is_foreign(entry, own))
-    held = len(others) < len(snapshot.no_pods)
+    others = tuple(entry for entry in snapshot.non_pods if is_foreign(entry, own))
+    held = len(others) < len(snapshot.non_pods)
     if not others or not held or not snapshot.one_by_one or snapshot.deleting:
         return Step()
     version, live = snapshot.claim.metadata.resource_version, snapshot.live

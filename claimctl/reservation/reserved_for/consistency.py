@@ -76,12 +76,12 @@ class _Draft:
         if listed & self.holds.keep.keys():
             return True
         if not snapshot.shared and any(
-            is_tombstone(entry) and entry.uid in finished for entry in snapshot.no_pods
+            is_tombstone(entry) and entry.uid in finished for entry in snapshot.non_pods
         ):
             return True
         if not self.holds.keep or snapshot.frozen or not _may_add(snapshot):
             return False
-        folds = snapshot.shared and snapshot.no_pods != snapshot.references
+        folds = snapshot.shared and snapshot.non_pods != snapshot.references
         return len(listed) < LIMIT or folds
 
     def take(self, reference: Reference) -> None:
@@ -185,7 +185,7 @@ class _Draft:
         # a kubelet refuses these pods when a plan has taken their PodGroup out of the list: the
         # bound ones, and those that a scheduler may bind because the group is still listed
         pods, given_up = self.pods, self.holds.given_up.uids
-        listed = groups_in(self.snapshot.no_pods)
+        listed = groups_in(self.snapshot.non_pods)
         due = {
             uid: pod.reference
             for uid, name in pods.groups.items()

@@ -123,7 +123,7 @@ def scheduler_busy_left(snapshot: Snapshot) -> float:
     if not waiting or crowded or not snapshot.lists_each_pod:
         return 0.0
     busy = memory.allocated_age
-    if any(map(is_workload, snapshot.no_pods)):
+    if any(map(is_workload, snapshot.non_pods)):
         # a hold is there already: so the time counts from the oldest pod that is not listed
         busy = min(busy, max(memory.arrivals.pod_age.get(uid, inf) for uid in waiting))
     return max(min(QUIET_SECONDS - memory.version_age, BUSY_SECONDS - busy), 0.0)
@@ -160,7 +160,7 @@ def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
     if not stale:
         return GivenUp()
     # an entry that keeps the claim allocated, whatever becomes of pending pods
-    if not any(map(is_workload, snapshot.no_pods)) and listed.isdisjoint(pods.bound):
+    if not any(map(is_workload, snapshot.non_pods)) and listed.isdisjoint(pods.bound):
         return GivenUp()
     until = snapshot.until_in_vain
     if until is not None:

@@ -155,7 +155,7 @@ def desired_status(
     claim, now = snapshot.claim, snapshot.now.replace(microsecond=0)
     allocated_at, counts = None, None
     if claim is not None:
-        workloads = sum(map(is_workload, snapshot.no_pods))
+        workloads = sum(map(is_workload, snapshot.non_pods))
         pods = len(snapshot.references) - workloads
         counts = ReferenceCounts(pods=pods, workloads=workloads, limit=LIMIT)
         if (allocation := claim.status.allocation) is not None:

@@ -144,7 +144,7 @@ def is_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
     if pod.metadata.uid in snapshot.listed_uids or snapshot.admits_unlisted:
         return True
-    return pod.spec.group_name in groups_in(snapshot.no_pods) - {""}
+    return pod.spec.group_name in groups_in(snapshot.non_pods) - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     deallocate the claim (PostFilter). If such a pod is bound nevertheless during the wait after the
     fence, kube-controller-manager lists it again.
     """
-    held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
+    held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.non_pods)
     if snapshot.deleting or not held:
         return frozenset()
     return consumers.removable & _yielding(reason, consumers)
@@ -208,7 +208,7 @@ def blockers(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Iterato
     yield from users(snapshot, reason, snapshot.consumers)
     yield from ghost_blockers(snapshot)
     yield from unseen_history(snapshot)
-    if foreign := [entry for entry in snapshot.no_pods if is_foreign(entry, own)]:
+    if foreign := [entry for entry in snapshot.non_pods if is_foreign(entry, own)]:
         text = f"the list has entries that claimctl does not own: {listed(map(describe, foreign))}"
         yield Blocker(Reason.UNKNOWN_REFERENCES, text)
     if snapshot.group_listed and not snapshot.deleting and snapshot.too_many_finished:

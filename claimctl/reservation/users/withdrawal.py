@@ -76,7 +76,7 @@ def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
     if not stays or snapshot.shared or not snapshot.dialect.groups:
         return ()
     uids = {group.metadata.uid for group in snapshot.groups}
-    return tuple(entry for entry in snapshot.no_pods if is_pod_group(entry) and entry.uid in uids)
+    return tuple(entry for entry in snapshot.non_pods if is_pod_group(entry) and entry.uid in uids)
 
 
 def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
@@ -85,8 +85,8 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
     """
     # 1. The list still has a hold.
-    holds = {entry.uid for entry in snapshot.no_pods if entry.uid in own}
-    holds -= {entry.uid for entry in snapshot.no_pods if is_pod_group(entry)}
+    holds = {entry.uid for entry in snapshot.non_pods if entry.uid in own}
+    holds -= {entry.uid for entry in snapshot.non_pods if is_pod_group(entry)}
     if snapshot.claim is None or not holds:
         return Step()
     # 2. No other controller may add the hold again.
