@@ -1,7 +1,11 @@
 """The dialects of the reservation API: how a cluster lets a workload hold a claim.
 
-A snapshot has the dialect of its cluster. Decisions ask it in the words of the protocol: may pods
-start on this list without a write to the claim, and which entries stay at a fence?
+- ``hold``: the list of a claim names the workload beside the pods.
+- ``native`` (KEP-5194): the list of a claim that was created for the workload names it and no pods.
+- ``podgroup`` (KEP-5729): the list may name a PodGroup in place of its pods, beside the workload.
+
+A snapshot has the dialect of its cluster. Decisions ask it wherever the servers of these clusters
+differ. A further difference is one more method of ``Dialect``.
 """
 
 from __future__ import annotations
@@ -14,12 +18,10 @@ from claimctl.reservation.facts.references import is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 
-References = tuple[Reference, ...]
-
 
 class Dialect:
-    """The dialect ``hold``, of clusters without KEP-5194: claims list the workload's reference
-    beside the pods'. The other dialects override what servers do differently there."""
+    """The dialect ``hold``, of clusters without the two KEPs. The other dialects override what
+    their servers do differently."""
 
     name = "hold"
     groups = False
@@ -43,20 +45,20 @@ class Dialect:
         return False
 
     def unlisted_age(self, holder_age: float) -> float:
-        """For how many seconds the list has named each pod that may start.
+        """Seconds since a pod could last start without an entry of its own in the list.
 
         Args:
             holder_age: seconds since the list last had an entry that is no pod.
         """
         return inf
 
-    def leaves_at_fence(self, entries: References) -> References:
+    def kept_at_fence(self, entries: tuple[Reference, ...]) -> tuple[Reference, ...]:
         """Which of the claim's holds and tombstones stay in the list at a fence."""
         return entries
 
 
 class NativeDialect(Dialect):
-    """KEP-5194: ``spec.reservedFor`` names the workload, and pods are not listed.
+    """The dialect ``native``: ``spec.reservedFor`` names the workload, and pods are not listed.
 
     In the list of any other claim, a workload reference would keep pods from running: the
     scheduler adds no pods beside it, and the kubelet refuses pods that are not listed.
@@ -72,6 +74,7 @@ class NativeDialect(Dialect):
             return Reason.ALREADY_RESERVED_FOR
         if created_for.uid != workload.uid:
             return Reason.WORKLOAD_RECREATED
+        # the claim was allocated for the pods that it lists
         listed = claim.status.allocation is not None and not claim.is_open_to_any
         return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD if listed else None
 
@@ -87,12 +90,12 @@ class NativeDialect(Dialect):
     def unlisted_age(self, holder_age: float) -> float:
         return holder_age
 
-    def leaves_at_fence(self, entries: References) -> References:
+    def kept_at_fence(self, entries: tuple[Reference, ...]) -> tuple[Reference, ...]:
         return ()
 
 
 class PodGroupDialect(Dialect):
-    """KEP-5729: pods share the claim through their PodGroup's reference, beside the hold. A claim
+    """The dialect ``podgroup``: pods share the claim through the entry of their PodGroup. A claim
     that lists no group is held and released as in ``hold``."""
 
     name = "podgroup"

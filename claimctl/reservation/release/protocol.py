@@ -78,7 +78,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     # 4. List the pods live. Pods that vanished just before do not matter yet if a fence leaves a
     # hold, which keeps their devices: the LIST after the settle time shows them. Without a hold,
     # kube-controller-manager or the scheduler may deallocate the claim after the fence.
-    stays = bool(snapshot.dialect.leaves_at_fence(snapshot.non_pods)) and not snapshot.shared
+    stays = bool(snapshot.dialect.kept_at_fence(snapshot.non_pods)) and not snapshot.shared
     vanished = not (fence and stays)
     live = snapshot.live if vanished else snapshot.any_live
     if live is None or (settle and not live.settled):
@@ -161,7 +161,7 @@ def left_at_fence(
     else:
         left |= {uid: e for uid, e in pods.tombstones.items() if uid not in left}
     stay = holds if len(left) + len(holds) <= LIMIT else []
-    return snapshot.dialect.leaves_at_fence((*stay, *left.values()))
+    return snapshot.dialect.kept_at_fence((*stay, *left.values()))
 
 
 def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:

@@ -91,7 +91,7 @@ def test_a_dialect(
     assert not dialect.admits_unlisted((LISTED,))
     assert dialect.admits_unlisted((LISTED, WORKLOAD)) == unlisted
     assert dialect.unlisted_age(7.0) == (7.0 if unlisted else inf)
-    assert dialect.leaves_at_fence((WORKLOAD, TOMBSTONE)) == left
+    assert dialect.kept_at_fence((WORKLOAD, TOMBSTONE)) == left
 
 
 @pytest.mark.parametrize(
