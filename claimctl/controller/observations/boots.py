@@ -1,4 +1,7 @@
-"""Which boot each node has had last, and of which machine: a reboot ends all containers."""
+"""Which boot each node has had last, and of which machine each boot was.
+
+A reboot ends all containers. Another machine that takes over the name of a node ends none.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,27 @@ REMEMBERED_NODES = 10_000
 
 
 class BootIds:
-    """The last boot ID of each node, and the machine of each boot, also after the Node object is
-    gone: that of a lost node may be deleted before its pods."""
+    """Remembers the boots that this process has seen, also after the Node object is gone: that of a
+    lost node may be deleted before its pods."""
 
     def __init__(self) -> None:
-        self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
+        self._last: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
+        """The last boot ID, by the name of the node."""
         self._machines: LRUCache[str, tuple[str, str]] = LRUCache(2 * REMEMBERED_NODES)
+        """The machine, by boot ID."""
 
     def observe(self, node: Node) -> bool:
         """Note a node; return whether it has another boot ID than when it was last seen."""
         name, info = node.metadata.name, node.status.node_info
-        before = self._ids.get(name, "")
+        before = self._last.get(name, "")
         if info.boot_id:
-            self._ids[name] = info.boot_id
+            self._last[name] = info.boot_id
             self._machines[info.boot_id] = info.machine
         return bool(before) and bool(info.boot_id) and before != info.boot_id
 
     def of(self, node_name: str) -> str:
         """The last boot ID seen on the node, or ''."""
-        return self._ids.get(node_name, "")
+        return self._last.get(node_name, "")
 
     def rebooted(self, node_name: str, boot_id: str) -> bool:
         """Whether the machine that had this boot ID has another one now, so that its containers of
@@ -41,8 +46,8 @@ class BootIds:
         machine = self._machines.get(boot_id, ("", ""))
         return now != boot_id and any(machine) and machine == self._machines.get(now)
 
-    def replaced(self, node_name: str, boot_id: str) -> bool:
-        """Whether the node has had another boot since this one, perhaps of another machine. That
-        proves nothing about the containers of the earlier boot."""
+    def has_another_boot(self, node_name: str, boot_id: str) -> bool:
+        """Whether the node has another boot now, perhaps of another machine. That proves nothing
+        about the containers of this one."""
         now = self.of(node_name)
         return bool(boot_id) and bool(now) and now != boot_id

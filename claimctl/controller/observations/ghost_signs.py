@@ -58,7 +58,7 @@ class GhostSigns:
         node, boot = known.pod.node_name, known.pod.boot_id
         if known.ended:
             return SignsOfLife(ended=True)
-        if self._boots.replaced(node, boot):
+        if self._boots.has_another_boot(node, boot):
             return None
         signs = self._kubelets.signs(node, known.since, known.signs_count_from)
         if signs is None:
@@ -86,7 +86,9 @@ class GhostSigns:
             node: {
                 name
                 for name, ghosts in self._known.spaces_on(node)
-                if any(not self._boots.replaced(node, known.pod.boot_id) for known in ghosts)
+                if any(
+                    not self._boots.has_another_boot(node, known.pod.boot_id) for known in ghosts
+                )
             }
             for node in self._known.nodes()
             if self.was_there(node)

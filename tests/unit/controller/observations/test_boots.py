@@ -23,11 +23,11 @@ def test_a_boot_ends_only_what_ran_on_the_same_machine() -> None:
     assert boots.rebooted("node-0", "boot-1")
     boots.observe(node(boot="boot-3", machine="m-2"))
     assert not boots.rebooted("node-0", "boot-2")
-    assert boots.replaced("node-0", "boot-2")
+    assert boots.has_another_boot("node-0", "boot-2")
 
 
 def test_a_boot_that_was_never_seen_proves_nothing() -> None:
     boots = BootIds()
     boots.observe(node(boot="boot-2", machine="m-1"))
     assert not boots.rebooted("node-0", "boot-1")
-    assert not boots.replaced("nosuch", "boot-1")
+    assert not boots.has_another_boot("nosuch", "boot-1")
