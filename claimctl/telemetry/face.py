@@ -1,7 +1,9 @@
-"""The interface through which other packages emit spans, metrics and lines of logs.
+"""All that other packages know of telemetry: metrics, spans and lines of logs.
 
-It imports no exporter and no SDK: ``claimctl.telemetry.otel`` is the production implementation. It
-imports structlog with the first line that is logged.
+- ``Metric`` names every metric. A further one also needs its labels in ``telemetry.metrics``.
+- ``Telemetry`` and ``Span`` drop everything. Where something reads it, ``telemetry.otel`` has the
+  classes that override them. So this module imports no exporter and no SDK.
+- ``LateLogger`` logs, and ``LateLogs`` waits for its first line. Only that line imports structlog.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ UNSEEN: AbstractContextManager[Span] = nullcontext(Span())
 
 
 class Telemetry:
-    """Telemetry that drops everything: for tests, simulation and one-shot commands."""
+    """Drops all spans and metrics: for tests, simulation and one-shot commands. ``OtelTelemetry``
+    exports them."""
 
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
