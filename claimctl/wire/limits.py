@@ -15,7 +15,11 @@ from msgspec import Meta
 from claimctl.wire.times import Span
 
 PRESENCE = "presence"
+"""The keyword that says whether an object may lack the field: ``REQUIRED``, ``OPTIONAL``. Without
+it, the server fills in the struct's default."""
 WHOLE = "whole"
+"""The keyword of a text that may not be shortened to fit (``wire.fitted``). No schema shows these
+two: they are claimctl's own."""
 
 
 def limit(**schema: Any) -> Meta:
@@ -24,7 +28,7 @@ def limit(**schema: Any) -> Meta:
 
 
 def whole(**schema: Any) -> Meta:
-    """Keywords of the schema of a name or a UID, which means nothing when it is cut."""
+    """The same for a name or a UID, which means nothing when it is shortened."""
     return limit(**{WHOLE: True}, **schema)
 
 
