@@ -26,12 +26,13 @@ class NotReady(Exception):
 
 _CLAIMS, _CLAIMCTL = "resource.k8s.io", CLAIMRESERVATIONS.group
 
+_WATCH_VERBS = ("list", "watch")
 _OF_CLUSTER = (
     Right("patch", _CLAIMCTL, "downgradeplans", "status"),
     Right("patch", _CLAIMCTL, "workloadkinds", "status"),
 )
 """Writes of objects without a namespace. A controller of some namespaces does without them."""
-WRITES = (
+ACTION_RIGHTS = (
     Right("patch", _CLAIMS, "resourceclaims"),
     Right("patch", _CLAIMS, "resourceclaims", "status"),
     Right("get", _CLAIMCTL, "claimreservations"),
@@ -42,10 +43,20 @@ WRITES = (
     *_OF_CLUSTER,
     Right("get", "", "pods"),
 )
-"""Rights without which the controller runs; it reports the missing right for each claim."""
-
+"""For the writes of the controller, and for the live reads before them (get). It runs without such
+a right, and reports it for each claim."""
 BINDING = Right("patch", _CLAIMS, "resourceclaims", "binding")
 """Needed from Kubernetes 1.36, besides resourceclaims/status, cluster-wide."""
+GROUP_WATCH_RIGHTS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in _WATCH_VERBS)
+GROUP_ACTION_RIGHTS = tuple(
+    Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("get", "create", "patch", "delete")
+)
+"""Needed in dialect podgroup."""
+
+GRANT = "claimctl install --component rbac"
+"""The command that grants all rights of the controller."""
+DEFINE = "claimctl install --component crds"
+"""The command that creates claimctl's CustomResourceDefinitions."""
 
 
 async def check_served(client: Client) -> None:
@@ -65,23 +76,10 @@ async def check_served(client: Client) -> None:
         raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
-_READ_VERBS = ("list", "watch")
-GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in _READ_VERBS)
-GROUP_WRITES = tuple(
-    Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("get", "create", "patch", "delete")
-)
-"""Further rights in dialect podgroup. A group is read live (get) only before it is written."""
-
-GRANT = "claimctl install --component rbac"
-"""The command that grants all rights of the controller."""
-DEFINE = "claimctl install --component crds"
-"""The command that creates claimctl's CustomResourceDefinitions."""
-
-
 async def may_follow_groups(client: Client) -> bool:
-    """Whether PodGroups may be read; yes if the server does not answer access reviews."""
+    """Whether PodGroups may be watched; yes if the server does not answer access reviews."""
     try:
-        return all([await client.allowed(right) for right in GROUP_READS])
+        return all([await client.allowed(right) for right in GROUP_WATCH_RIGHTS])
     except ApiError:
         return True
 
@@ -89,36 +87,40 @@ async def may_follow_groups(client: Client) -> bool:
 async def check_rights(
     client: Client, *, binding: bool, groups: bool = False, namespaces: frozenset[str] = frozenset()
 ) -> None:
-    """Check that all watched resources may be read, and log the writes that are not permitted.
-    Nothing is checked if the server does not answer access reviews.
+    """Check that all resources may be watched, and log the actions that are not permitted. Nothing
+    is checked if the server does not answer access reviews.
 
     Args:
-        namespaces: where the controller writes; empty means everywhere.
+        namespaces: where the controller acts; empty means everywhere.
 
     Raises:
-        NotReady: reading is forbidden; the message names verb and resource.
+        NotReady: watching is forbidden; the message names verb and resource.
     """
     rights = wanted_rights(binding=binding, groups=groups)
-    reads = [right for right in rights if right.verb in _READ_VERBS]
-    writes = [right for right in rights if right.verb not in _READ_VERBS]
+    watches = [right for right in rights if right.verb in _WATCH_VERBS]
+    actions = [right for right in rights if right.verb not in _WATCH_VERBS]
     try:
-        unread = [right for right in reads if not await client.allowed(right)]
-        unwritten = [right for right in writes if not await _allowed_in(client, right, namespaces)]
+        unwatched = [right for right in watches if not await client.allowed(right)]
+        forbidden = [right for right in actions if not await _allowed_in(client, right, namespaces)]
     except ApiError as error:
         log.warning("rights are not checked", error=str(error))
         return
-    if unread:
-        raise NotReady(f"not permitted: {', '.join(map(str, unread))}: {GRANT}")
-    if unwritten:
-        missing = ", ".join(map(str, unwritten))
+    if unwatched:
+        raise NotReady(f"not permitted: {', '.join(map(str, unwatched))}: {GRANT}")
+    if forbidden:
+        missing = ", ".join(map(str, forbidden))
         log.warning("not permitted, some claims cannot be served", missing=missing)
 
 
 def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
-    """All rights of the controller, those to read first."""
-    reads = (Right(verb, item.group, item.plural) for item in WATCHED for verb in _READ_VERBS)
-    group_reads, group_writes = (GROUP_READS, GROUP_WRITES) if groups else ((), ())
-    return (*reads, *group_reads, *WRITES, *((BINDING,) if binding else ()), *group_writes)
+    """All rights of the controller, those to watch first."""
+    return (
+        *(Right(verb, item.group, item.plural) for item in WATCHED for verb in _WATCH_VERBS),
+        *(GROUP_WATCH_RIGHTS if groups else ()),
+        *ACTION_RIGHTS,
+        *((BINDING,) if binding else ()),
+        *(GROUP_ACTION_RIGHTS if groups else ()),
+    )
 
 
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tupl
 
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
-    """Whether a write is permitted in all the namespaces; in the whole cluster if there are none,
+    """Whether an action is permitted in all the namespaces; in the whole cluster if there are none,
     or if the right counts only there."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from claimctl.controller import preflight
 from claimctl.controller.preflight import (
-    GROUP_WRITES,
-    WRITES,
+    ACTION_RIGHTS,
+    GROUP_ACTION_RIGHTS,
     NotReady,
     check_rights,
     check_served,
@@ -91,8 +91,8 @@ async def test_only_rights_that_the_cluster_asks_for_are_wanted(
     binding = "patch resourceclaims/binding.resource.k8s.io" in client.asked
     groups = "watch podgroups.scheduling.k8s.io" in client.asked
     assert (binding, groups) == asks
-    assert all(str(right) in client.asked for right in WRITES)
-    assert all((str(right) in client.asked) is asks[1] for right in GROUP_WRITES)
+    assert all(str(right) in client.asked for right in ACTION_RIGHTS)
+    assert all((str(right) in client.asked) is asks[1] for right in GROUP_ACTION_RIGHTS)
 
 
 async def test_a_read_that_is_forbidden_keeps_the_controller_from_starting() -> None:

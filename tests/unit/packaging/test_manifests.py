@@ -16,7 +16,12 @@ from claimctl import __version__
 from claimctl.cli.main import load
 from claimctl.cli.registry import BY_NAME
 from claimctl.controller.caches.informers import WATCHED
-from claimctl.controller.preflight import BINDING, GROUP_READS, GROUP_WRITES, WRITES
+from claimctl.controller.preflight import (
+    ACTION_RIGHTS,
+    BINDING,
+    GROUP_ACTION_RIGHTS,
+    GROUP_WATCH_RIGHTS,
+)
 
 ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
@@ -93,7 +98,7 @@ def test_the_controller_may_do_what_it_asks_for_at_its_start() -> None:
     granted = rights(one("ClusterRole", "claimctl-controller"))
     asked = {
         (right.group, "/".join(filter(None, (right.resource, right.subresource))), right.verb)
-        for right in (*WRITES, *GROUP_READS, *GROUP_WRITES, BINDING)
+        for right in (*ACTION_RIGHTS, *GROUP_WATCH_RIGHTS, *GROUP_ACTION_RIGHTS, BINDING)
     } | {(each.group, each.plural, verb) for each in WATCHED for verb in ("list", "watch")}
     assert asked - granted == set()
 
