@@ -4,6 +4,9 @@ The annotation ``claimctl.io/reserve`` is ``*`` (every claim that the pod templa
 resourceClaimName) or a comma-separated list of claim names. Each claim gets a ClaimReservation
 that the workload owns, unless a user has created one for the same workload and claim. An annotation
 that an object above decides about makes none (``facts.ancestors``).
+
+``plan`` compares what the annotations ask for with the reservations that are there:
+``_wanted_claims`` reads the claims, and ``settings_of`` the settings from the other annotations.
 """
 
 from __future__ import annotations
@@ -137,25 +140,16 @@ class Annotated:
         )
 
 
-def misspelled(meta: ObjectMeta) -> tuple[str, ...]:
-    """What is wrong with the names of a workload's annotations: those of claimctl's prefix that
-    claimctl does not know, each as a sentence with the name that is meant."""
-    unknown = (name for name in meta.annotations or () if name.startswith(_PREFIX))
-    return tuple(
-        f"claimctl knows no annotation {name}; did you mean "
-        f"{next(iter(get_close_matches(name, OF_WORKLOADS, 1, 0.0)))}?"
-        for name in sorted(unknown)
-        if name not in OF_WORKLOADS
-    )
-
-
 def plan(annotated: Annotated) -> AnnotationPlan:
-    """The reservations to create, update and delete; none if the workload is being deleted."""
+    """The reservations to create, update and delete, and what is wrong with the annotations."""
+    # 1. Nothing changes if the workload is being deleted, or if it is open whether the annotation
+    # counts. If an object above decides, the annotation makes nothing.
     standing = annotated.authority.standing
     if annotated.meta.deleting or standing is AnnotationStanding.OPEN:
         return AnnotationPlan()
     if standing is AnnotationStanding.ABOVE:
         return _left_to_ancestor(annotated)
+    # 2. What the annotation does not ask for goes, and what earlier workloads have left over.
     wanted, problems = _wanted_claims(annotated)
     spec, invalid_settings = _settings(annotated)
     owned = annotated.owned()
@@ -171,6 +165,7 @@ def plan(annotated: Annotated) -> AnnotationPlan:
     )
     if invalid_settings:
         return changes
+    # 3. A reservation that is there gets the settings of the annotations.
     updates = []
     for reservation in (owned[claim] for claim in wanted if claim in owned):
         updated = msgspec.structs.replace(
@@ -180,7 +175,7 @@ def plan(annotated: Annotated) -> AnnotationPlan:
         )
         if updated != reservation.spec and not reservation.metadata.deleting:
             updates.append((reservation, updated))
-    # a finished Job gets no new reservations
+    # 4. A missing one is made. A finished Job gets none.
     ended = observe(annotated.workload, "").phase is WorkloadPhase.ENDED
     missing = (claim for claim in wanted if claim not in owned and not ended)
     create = tuple(_make(annotated, spec, claim) for claim in missing)
@@ -226,34 +221,11 @@ def must_keep(
     return not (is_asked_for and taken_over)
 
 
-def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
-    """The deterministic name of the reservation that a workload owns for a claim."""
-    return hashed_name(f"{ref.name}-{claim}", ref.api_group, ref.kind, ref.name, uid, claim)
-
-
-def is_orphan(reservation: ClaimReservation) -> bool:
-    """Whether claimctl made the reservation for an annotation, and nothing owns it any more: a
-    workload that is deleted with cascade=orphan (what batch/v1 does by default) leaves it behind.
-    """
-    meta, spec = reservation.metadata, reservation.spec
-    if spec.sticky or meta.owner_references:
-        return False
-    if (meta.labels or {}).get(MANAGED_LABEL) != "claimctl":
-        return False
-    stem, _, digest = meta.name.rpartition("-")
-    form = hashed_name(f"{spec.workload_ref.name}-{spec.resource_claim_name}")
-    return stem == form.rpartition("-")[0] and _DIGEST.fullmatch(digest) is not None
-
-
-def hashed_name(stem: str, *parts: str) -> str:
-    """The name that the parts determine. It begins with the stem, as far as that fits."""
-    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
-    return f"{stem[: MAX_NAME - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
-
-
-def is_object_name(name: str) -> bool:
-    """Whether the API server accepts the name for a claim (RFC 1123 subdomain)."""
-    return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
+_TOO_MANY = Problem(
+    Reason.LIMIT_EXCEEDED,
+    f"{RESERVE_ANNOTATION} asks for more than {MOST_CLAIMS} claims, and the others are not "
+    "reserved: create ClaimReservations for them",
+)
 
 
 def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
@@ -305,14 +277,8 @@ def _listed_claims(
     return wanted, (*problems, *((_TOO_MANY,) if rest.strip() else ()))
 
 
-_TOO_MANY = Problem(
-    Reason.LIMIT_EXCEEDED,
-    f"{RESERVE_ANNOTATION} asks for more than {MOST_CLAIMS} claims, and the others are not "
-    "reserved: create ClaimReservations for them",
-)
-
-
 def _matches_nothing(template: PodTemplateSpec) -> Problem:
+    """What to tell a workload whose ``*`` asks for no claim."""
     note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
     note += "spec.resourceClaims[].resourceClaimName"
     if any(claim.resource_claim_template_name for claim in template.spec.resource_claims):
@@ -328,7 +294,8 @@ def _matches_nothing(template: PodTemplateSpec) -> Problem:
 
 
 def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
-    """The settings by the other annotations, and a problem for each invalid annotation."""
+    """The settings by the other annotations, and a problem for each invalid annotation. Without
+    ``claimctl.io/reserve`` they have no effect."""
     spec = ClaimReservationSpec(workload_ref=annotated.ref)
     if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
         return spec, ()
@@ -341,8 +308,8 @@ def settings_of(
     """The spec with the settings by the workload's annotations, the defaults where there is none;
     and a problem for each invalid annotation.
 
-    A further setting also has its line where ``plan`` changes a reservation that is there. Those of
-    sticky claims alone are read in ``reservation.sticky``.
+    A further setting is read here, and has a line in step 3 of ``plan``. Those of sticky claims
+    alone are read in ``reservation.sticky``.
     """
     default, problems = ClaimReservationSpec(), []
     spec = msgspec.structs.replace(
@@ -379,6 +346,7 @@ def _short(text: str) -> str:
 
 
 def _make(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:
+    """The reservation of a claim; the workload owns it."""
     meta = annotated.meta
     return ClaimReservation(
         metadata=ObjectMeta(
@@ -397,4 +365,46 @@ def _make(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> Claim
             finalizers=(FINALIZER,),
         ),
         spec=msgspec.structs.replace(spec, resource_claim_name=claim),
+    )
+
+
+def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
+    """The deterministic name of the reservation that a workload owns for a claim."""
+    return hashed_name(f"{ref.name}-{claim}", ref.api_group, ref.kind, ref.name, uid, claim)
+
+
+def is_orphan(reservation: ClaimReservation) -> bool:
+    """Whether claimctl made the reservation for an annotation, and nothing owns it any more: a
+    workload that is deleted with cascade=orphan (what batch/v1 does by default) leaves it behind.
+    """
+    meta, spec = reservation.metadata, reservation.spec
+    if spec.sticky or meta.owner_references:
+        return False
+    if (meta.labels or {}).get(MANAGED_LABEL) != "claimctl":
+        return False
+    stem, _, digest = meta.name.rpartition("-")
+    form = hashed_name(f"{spec.workload_ref.name}-{spec.resource_claim_name}")
+    return stem == form.rpartition("-")[0] and _DIGEST.fullmatch(digest) is not None
+
+
+def hashed_name(stem: str, *parts: str) -> str:
+    """The name that the parts determine. It begins with the stem, as far as that fits."""
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{stem[: MAX_NAME - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
+def is_object_name(name: str) -> bool:
+    """Whether the API server accepts the name for a claim (RFC 1123 subdomain)."""
+    return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def misspelled(meta: ObjectMeta) -> tuple[str, ...]:
+    """What is wrong with the names of a workload's annotations: those of claimctl's prefix that
+    claimctl does not know, each as a sentence with the name that is meant."""
+    unknown = (name for name in meta.annotations or () if name.startswith(_PREFIX))
+    return tuple(
+        f"claimctl knows no annotation {name}; did you mean "
+        f"{next(iter(get_close_matches(name, OF_WORKLOADS, 1, 0.0)))}?"
+        for name in sorted(unknown)
+        if name not in OF_WORKLOADS
     )
