@@ -239,7 +239,9 @@ class Investigator:
         """
         settled = snapshot.settling_left == 0
         pods = await self._lists.get(snapshot.namespace)
-        caught_up = not need.vanished or await self._cache.catch_up(pods.version, CATCH_UP_SECONDS)
+        caught_up = not need.vanished or await self._cache.probes.catch_up(
+            pods.version, CATCH_UP_SECONDS
+        )
         return LiveList(
             need.claim_version if caught_up else "",
             tuple(pod for pod in pods.using if snapshot.name in claim_names(pod)),

@@ -179,7 +179,7 @@ class Manager:
 
         async def caught_up(informer: Informer[Any]) -> None:
             kind = informer.resource.plural
-            while not await informer.catch_up(self._present[kind], CATCH_UP_SECONDS):
+            while not await informer.probes.catch_up(self._present[kind], CATCH_UP_SECONDS):
                 log.info("waits for a late cache", resource=kind)
 
         # each waits for a bookmark of the API server, one to three seconds

@@ -3,7 +3,7 @@
 A DowngradePlan says which claims (``scope``), and its status has a record of each (``records``).
 
 To carry a plan out, as controllers do: ``carry_out`` chooses between ``prepare`` and ``restore``,
-the way back. Both are a ``run``, read the ``pods`` of many claims at once, and write claim by
+the way back. Both are a ``plan_run``, read the ``pods`` of many claims at once, and write claim by
 claim. What a list becomes is decided without requests: for ``prepare`` in ``expansion``, which
 ``expander`` writes, for ``restore`` in ``restoration``. Before an upgrade, PodGroups go first
 (``departure``, ``crossing``).

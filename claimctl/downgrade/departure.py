@@ -15,8 +15,8 @@ from functools import partial
 from claimctl.downgrade.crossing import own_groups, remove_group
 from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import workload_references
+from claimctl.downgrade.plan_run import ATTEMPTS, PlanRun, unskipped
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
-from claimctl.downgrade.run import ATTEMPTS, PlanRun, unskipped
 from claimctl.parallel import in_parallel
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
@@ -27,6 +27,9 @@ ROUNDS = 3
 
 class Departure:
     """The departure of claimctl's PodGroups in one run.
+
+    It writes the lists of claims, deletes PodGroups, and changes the records of the run. The run
+    stores them.
 
     Args:
         uncertain: by claim UID: the references that an earlier write may have removed.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from claimctl.downgrade import records
 from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand_recorded
+from claimctl.downgrade.plan_run import write_list
 from claimctl.downgrade.pods import PodsOfClaims
-from claimctl.downgrade.run import write_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
 from claimctl.reservation.facts.references import LIMIT
@@ -39,6 +39,7 @@ class Attempt:
     """
 
     record: DowngradedClaim
+    _: KW_ONLY
     again: bool = False
     uncertain: Collection[str] = ()
     wait: float = 0.0
@@ -89,10 +90,12 @@ class Expander:
         try:
             refused = await self._write(record, claim, expansion.reserved_for, uncertain)
         except Conflict:
-            return Attempt(records.withdrawn(record, claim, uncertain), True, uncertain)
+            return Attempt(
+                records.withdrawn(record, claim, uncertain), again=True, uncertain=uncertain
+            )
         except RequestTimeout:
             # The server may have carried out our write, or may still do so.
-            return Attempt(record, True, records.uncertain_uids(record))
+            return Attempt(record, again=True, uncertain=records.uncertain_uids(record))
         return refused or Attempt(records.expanded_record(record, claim, expansion))
 
     def _expansion(
@@ -147,7 +150,7 @@ class Expander:
         refused = None
         with suppress(Conflict, RequestTimeout):
             refused = await self._write(record, claim, entries.values(), uncertain)
-        return refused or Attempt(record, True, uncertain)
+        return refused or Attempt(record, again=True, uncertain=uncertain)
 
     async def _take_out(
         self,
@@ -158,15 +161,16 @@ class Expander:
         uncertain: Collection[str],
     ) -> Attempt:
         """Take the pods out that were listed ahead; the workload references stay."""
-        left = [entry for entry in claim.status.reserved_for if entry.uid not in ahead]
+        kept = [entry for entry in claim.status.reserved_for if entry.uid not in ahead]
         refused = None
         try:
-            refused = await self._write(record, claim, left, uncertain)
+            refused = await self._write(record, claim, kept, uncertain)
         except Conflict:
-            return Attempt(record, True, uncertain)
+            return Attempt(record, again=True, uncertain=uncertain)
         except RequestTimeout:
             pass  # The server may have carried out our write: wait as if it had.
-        return refused or Attempt(record, True, uncertain, self.binding_left(claim, pods))
+        left = self.binding_left(claim, pods)
+        return refused or Attempt(record, again=True, uncertain=uncertain, wait=left)
 
     def binding_left(self, claim: ResourceClaim, pods: PodsOfClaims) -> float:
         """Seconds for which a scheduler may bind pending pods of a claim that is just closed."""

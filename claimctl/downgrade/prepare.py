@@ -1,12 +1,20 @@
-"""Carry out a DowngradePlan: freeze, record, expand, verify.
+"""Carry out a DowngradePlan: replace the workload references of claims by pod references.
 
-Before an upgrade, the pods are listed beside their PodGroups first, and the groups are deleted
-before their references are replaced: a scheduler that may bind a pod has the group listed.
+``run_plan`` is one run. Its steps, as methods of ``_Preparation``:
 
-The plan itself is the freeze: while the plan exists, the controller adds no workload reference to
-the claims in its scope. Before a claim is written, the plan's status records the references that
-the write will remove and the resourceVersion that it carries. So a run that is cut off loses
-nothing, and the next run continues from the records.
+1. The plan itself is the freeze: while the plan exists, the controller adds no workload reference
+   to the claims in its scope.
+2. ``begin`` reads these claims, and makes a record of each in the plan's status.
+3. Only before an upgrade, ``leave_groups`` lists the pods beside their PodGroups and deletes the
+   groups (``Departure``): a scheduler that may bind a pod has the group listed. If a list lacks
+   pods then, the run ends here.
+4. ``expand`` replaces the references (``Expander``, claim by claim). It waits while schedulers may
+   be binding pods whose entries have left.
+5. ``verify`` reads the claims again, and expands those that have changed since.
+
+Before a claim is written, the plan's status records the references that the write will remove and
+the resourceVersion that it carries. So a run that is cut off loses nothing, and the next run
+continues from the records.
 
 Claims are read first and their pods are listed afterwards, so a pod that is missing from the LIST
 was gone at the claim's version. Many claims share one LIST. A claim whose list seems to lack a pod
@@ -25,9 +33,9 @@ from claimctl.downgrade import records
 from claimctl.downgrade.departure import Departure
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded, uids_on_record
+from claimctl.downgrade.plan_run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, store, unskipped
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import PlanPhase, RecordState
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, store, unskipped
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
@@ -100,7 +108,7 @@ async def run_plan(
 async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     """The status that ``run_plan`` would reach, from live LISTs and without a write."""
     claims, on_record, made = await _survey(client, plan)
-    uncertain = {record.uid: records.uncertain_uids(record) for record in plan.status.claims}
+    uncertain = _uncertain(plan.status.claims)
     async for chunk, pods in with_pods(client, unskipped(made, claims)):
         for claim in chunk:
             uid, record = claim.metadata.uid, made[claim.metadata.uid]
@@ -176,6 +184,11 @@ def _unread(
     }
 
 
+def _uncertain(recorded: Iterable[DowngradedClaim]) -> dict[str, Collection[str]]:
+    """By claim UID: the references that a write may have removed whose outcome is unknown."""
+    return {record.uid: records.uncertain_uids(record) for record in recorded}
+
+
 _PUT_BACK = (
     "a workload reference comes back or pods come unlisted: switch the feature off in the "
     "scheduler and the controller manager, then run again"
@@ -197,11 +210,8 @@ class _Preparation(PlanRun):
         """The claims for which an earlier run waited, and perhaps not long enough."""
         self._waits: dict[str, float] = {}
         """By claim UID: for how many seconds its workload references have to stay."""
-        self._uncertain = {
-            uid: records.uncertain_uids(record) for uid, record in self.records.items()
-        }
-        """By claim UID: the references that a write of an earlier run may have removed; nothing has
-        told how it ended."""
+        self._uncertain = _uncertain(self.records.values())
+        """By claim UID: the references that a write of an earlier run may have removed."""
         self._open_to_any: set[str] = set()
         """The claims that pods may use without being listed."""
 
@@ -225,16 +235,15 @@ class _Preparation(PlanRun):
         """
         departure = Departure(self, self._expander, self._uncertain)
         await departure.list_pods(claims)
-        now = await self.read(self.records)
-        pending = (uid for uid in now if self.records[uid].state == RecordState.PENDING)
-        self.records |= {uid: records.announced(self.records[uid], now[uid]) for uid in pending}
+        claims = await self.read(self.records)
+        for uid, claim in claims.items():
+            if self.records[uid].state == RecordState.PENDING:
+                self.records[uid] = records.announced(self.records[uid], claim)
         # kube-controller-manager takes groups that are gone out of the lists, as this run does
-        self._uncertain = {
-            uid: records.uncertain_uids(record) for uid, record in self.records.items()
-        }
+        self._uncertain = _uncertain(self.records.values())
         await self.report(PlanPhase.EXPANDING)
         if self.is_through():
-            await departure.delete_groups(now)
+            await departure.delete_groups(claims)
         return await self.read(self.records)
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
@@ -266,11 +275,12 @@ class _Preparation(PlanRun):
         again: set[str],
         claim: ResourceClaim,
     ) -> None:
+        """Expand one claim. If it has to be tried again, ``again`` and ``uncertain`` say so."""
         uid, record = claim.metadata.uid, self.records[claim.metadata.uid]
         if uid in self._held_back:
             self._held_back.discard(uid)
             left = self._expander.binding_left(claim, pods)
-            attempt = Attempt(record, True, uncertain.get(uid, ()), left)
+            attempt = Attempt(record, again=True, uncertain=uncertain.get(uid, ()), wait=left)
         else:
             attempt = await self._expander.expand(record, claim, pods, uncertain.get(uid, ()))
         self.records[uid] = attempt.record

@@ -12,10 +12,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from claimctl.downgrade import records
+from claimctl.downgrade.plan_run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import PlanPhase
 from claimctl.downgrade.restoration import restore
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout

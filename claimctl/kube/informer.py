@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from random import Random
 from typing import Generic
 
@@ -13,9 +13,9 @@ import msgspec
 from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Gone, KubeError, LostEvent
+from claimctl.kube.probes import WatchPosition, WatchProbes
 from claimctl.kube.retry import Backoff, Failures
 from claimctl.telemetry.face import LateLogger, Metric
-from claimctl.wire.meta import reaches
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -25,22 +25,6 @@ log = LateLogger(__name__)
 _BACKOFF = Backoff(first=0.8, cap=30.0)
 _AWAY = Backoff(first=0.8, cap=5.0)
 """Pauses while the server does not answer. Longer pauses would not help a server that is down."""
-_LOOK_SECONDS = 0.05
-_GIVEN_SECONDS = 0.3
-"""``catch_up`` waits this long for the stream before the first probe."""
-_PAUSE_SECONDS = 1.0
-"""Time between two probes."""
-_PROBE_SECONDS = 3
-"""timeoutSeconds of a probe. The server sends the last bookmark two seconds before the end."""
-_LEAD_SECONDS = (1.05, 0.55, 0.05)
-"""How long before an expected ``catch_up`` probes begin.
-
-A server answers the waiting probes about once a second: each 0 to 2.25 s after its start. An answer
-from before the ``catch_up`` is of no use. Of three probes, half a second apart, one is left for the
-first answer after it.
-"""
-_SAME_SECONDS = 0.3
-"""Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
 """Deadline of a request for a version of the past."""
 _FIRST_PAGE = 50
@@ -95,6 +79,9 @@ class Informer(Generic[T]):
         self.resource = resource
         self.trouble: KubeError | None = None
         """Why the cache is not being updated now; None while it is."""
+        self._position = WatchPosition()
+        self.probes = WatchProbes(client, resource, namespace, clock, self._position)
+        """They find out whether the cache has reached a version."""
         self._client = client
         self._clock = clock
         self._namespace = namespace
@@ -111,22 +98,14 @@ class Informer(Generic[T]):
             self._report_unread,
         )
         self._synced = asyncio.Event()
-        self._version = ""
-        self._reached = ""
-        """The last version that the cache reached; it stays while the cache is being listed."""
         self._begin = ""
-        self._following = False
-        self._lists = 0
-        """How often the objects were listed."""
-        self._probing = asyncio.Lock()
-        self._expected: dict[float, asyncio.Task[None]] = {}
         self._failures = Failures(_BACKOFF, _AWAY)
         self._page_size = _FIRST_PAGE
 
     @property
     def version(self) -> str:
         """The version that the cache has reached; '' while it is being listed."""
-        return self._version
+        return self._position.version
 
     @property
     def synced(self) -> bool:
@@ -193,82 +172,6 @@ class Informer(Generic[T]):
         """The objects under ``value`` of an index, in the order in which they were added."""
         return self._cache.index.under(index, value)
 
-    async def catch_up(self, version: str, seconds: float) -> bool:
-        """Wait until the cache has everything up to ``version``; False if not within ``seconds``.
-
-        A quiet stream sends a bookmark only about once a minute, and a late stream looks the same
-        as a quiet one. So a probe asks the server what came after the last event.
-        """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wait_for(version, _GIVEN_SECONDS)
-                while not reaches(self._version, version):
-                    async with self._probing:
-                        await self._probe_for(version)
-                    await self._wait_for(version, _PAUSE_SECONDS)
-        return reaches(self._version, version)
-
-    def expect(self, seconds: float) -> None:
-        """Expect a ``catch_up`` in so many seconds: probes that begin before it answer sooner."""
-        now = self._clock.monotonic()
-        for lead in _LEAD_SECONDS:
-            at = max(now + seconds - lead, now)
-            if all(abs(at - other) > _SAME_SECONDS for other in self._expected):
-                self._expected[at] = asyncio.create_task(
-                    self._probe_at(at), name=f"probe of {self.resource.plural}"
-                )
-
-    async def _probe_at(self, at: float) -> None:
-        try:
-            await self._clock.sleep(max(at - self._clock.monotonic(), 0.0))
-            await self._probe()
-            # where pods change all the time, a probe ends at once; another must not follow at once
-            await self._clock.sleep(_SAME_SECONDS)
-        finally:
-            del self._expected[at]
-
-    async def _probe_for(self, version: str) -> None:
-        """Probe until the cache has reached the version, or the probe has ended."""
-        if reaches(self._version, version):
-            return
-        probe = asyncio.create_task(self._probe(), name=f"probe of {self.resource.plural}")
-        try:
-            while not probe.done() and not reaches(self._version, version):
-                await asyncio.wait((probe,), timeout=_LOOK_SECONDS)
-        finally:
-            probe.cancel()
-            await asyncio.wait((probe,))
-        if not probe.cancelled():
-            probe.result()
-
-    async def _wait_for(self, version: str, seconds: float) -> None:
-        end = self._clock.monotonic() + seconds
-        while self._clock.monotonic() < end and not reaches(self._version, version):
-            await self._clock.sleep(_LOOK_SECONDS)
-
-    async def _probe(self) -> None:
-        """Open a second watch from the last event on.
-
-        If a bookmark comes first, there was no event between the cache's version at the start of
-        the probe and the bookmark's version. If the cache was listed anew meanwhile, the answer
-        does not count: after a restore of etcd, versions begin again.
-        """
-        since, lists = self._version, self._lists
-        if not self._following or not since:
-            return
-        stream = self._client.watch(
-            self.resource, self._namespace, resource_version=since, timeout_seconds=_PROBE_SECONDS
-        )
-        with suppress(KubeError):
-            async with aclosing(stream):
-                async for event in stream:
-                    at, known = event.resource_version, self._version
-                    valid = event.type == "BOOKMARK" and self._lists == lists and known
-                    # there was no event after ``since`` up to ``at``
-                    if valid and (known == since or reaches(at, known)):
-                        self._version = self._reached = at
-                    return
-
     async def run(self) -> None:
         """Follow the server until cancelled. After an error, pause and try again.
 
@@ -278,30 +181,29 @@ class Informer(Generic[T]):
         try:
             await self._follow()
         finally:
-            for probe in self._expected.values():
-                probe.cancel()
+            self.probes.cancel()
 
     async def _follow(self) -> None:
         while True:
             try:
-                if not self._version:
+                if not self._position.version:
                     await self._list()
                 await self._watch()
             except Gone as error:
                 # the version of the watch or a page token expired; in the latter case, the next
                 # list is read in one piece, without tokens
-                self._page_size = _FIRST_PAGE if self._version else 0
-                self._version = ""
+                self._page_size = _FIRST_PAGE if self._position.version else 0
+                self._position.version = ""
                 await self._pause(error)
             except LostEvent as error:
-                self._version = ""
+                self._position.version = ""
                 await self._pause(error)
             except KubeError as error:
                 await self._pause(error)
             except Exception as error:
                 path = self.resource.path(self._namespace)
                 log.exception("watch failed by a bug", resource=self.resource.plural)
-                self._version = ""
+                self._position.version = ""
                 await self._pause(LostEvent("GET", path, message=repr(error)))
 
     async def _list(self) -> None:
@@ -317,7 +219,7 @@ class Informer(Generic[T]):
     async def _list_at(self, begin: str) -> None:
         """List all objects, as they were at ``begin`` if given."""
         relist, version = Relist(self._cache), ""
-        self._lists += 1
+        self._position.lists += 1
         client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
         pages = client.pages(self.resource, self._namespace, limit=self._page_size, version=begin)
         async with aclosing(pages):
@@ -327,11 +229,11 @@ class Informer(Generic[T]):
                 del page  # or else it would be in memory beside the next one
         relist.end()
         self._report_bytes()
-        self._version = version
+        self._position.version = version
         self._page_size = _FIRST_PAGE
         for handler in self._on_list:
-            handler(self._reached, version)
-        self._reached = version
+            handler(self._position.reached, version)
+        self._position.reached = version
         self._synced.set()
 
     async def _watch(self) -> None:
@@ -340,7 +242,7 @@ class Informer(Generic[T]):
         stream = self._client.watch(
             self.resource,
             self._namespace,
-            resource_version=self._version,
+            resource_version=self._position.version,
             timeout_seconds=self._rng.randint(300, 600),
             opened=self._note_opening,
         )
@@ -350,16 +252,16 @@ class Informer(Generic[T]):
                     self._failures.clear()
                     self._cache.apply(event)
                     self._report_bytes()
-                    self._version = self._reached = event.resource_version or self._version
+                    self._position.advance(event.resource_version or self._position.version)
         finally:
             # also after an error: the pauses of a kind without events must not grow each time
-            lived = self._following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
-            self._following = False
+            lived = self._position.following and self._clock.monotonic() - began >= _HEALTHY_SECONDS
+            self._position.following = False
             if lived:
                 self._failures.clear()
         if self._cache.unread.nameless:
             # only a new list shows whether such an object is gone or has become readable
-            self._version = ""
+            self._position.version = ""
         if not lived:
             await self._pause(None)
 
@@ -367,7 +269,7 @@ class Informer(Generic[T]):
         if self.trouble is not None:
             log.info("watch works again", resource=self.resource.plural)
         self.trouble = None
-        self._following = True
+        self._position.following = True
         self._report_broken(0)
         for handler in self._on_connect:
             handler()

@@ -50,7 +50,9 @@ MUTANTS = (
         "Investigator._list",
         """
         pods = await self._lists.get(snapshot.namespace)
-        caught_up = not need.vanished or await self._cache.catch_up(pods.version, CATCH_UP_SECONDS)
+        caught_up = not need.vanished or await self._cache.probes.catch_up(
+            pods.version, CATCH_UP_SECONDS
+        )
         """,
         """
         from claimctl.controller.shared_lists import PodList
@@ -84,10 +86,10 @@ MUTANTS = (
     ),
     Mutant(
         "believe a watch that is open to be in time",
-        "claimctl.kube.informer",
-        "Informer.catch_up",
-        "return reaches(self._version, version)",
-        "return self._following",
+        "claimctl.kube.probes",
+        "WatchProbes.catch_up",
+        "return self._reaches(version)",
+        "return self._position.following",
     ),
     Mutant(
         "add references to a claim that is being deleted",
@@ -164,10 +166,10 @@ MUTANTS = (
         "claimctl.kube.informer",
         "Informer._follow",
         """
-        self._page_size = _FIRST_PAGE if self._version else 0
-        self._version = ""
+        self._page_size = _FIRST_PAGE if self._position.version else 0
+        self._position.version = ""
         """,
-        "self._page_size = _FIRST_PAGE if self._version else 0",
+        "self._page_size = _FIRST_PAGE if self._position.version else 0",
     ),
     Mutant(
         "let a reservation go before its release",

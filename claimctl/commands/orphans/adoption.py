@@ -2,7 +2,7 @@
 
 For each entry that nobody answers for, the command makes a ClaimReservation that it withdraws at
 once. What a controller does with a withdrawn ClaimReservation is the whole release, with all its
-waits (see ``reservation.decide``). The command makes three writes:
+waits (see ``reservation.decide``). ``adopt`` makes three writes:
 
 1. It creates the ClaimReservation with claimctl's finalizer and a request to release this claim. So
    from the beginning nothing is held for it, and it stays until a controller has done its work.
@@ -45,8 +45,6 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 
 LABEL = "claimctl.io/orphan"
 """On a ClaimReservation that adopts an orphan: the cause."""
-
-
 RIGHTS = (
     Right("create", CLAIMRESERVATIONS.group, CLAIMRESERVATIONS.plural),
     Right("get", CLAIMRESERVATIONS.group, CLAIMRESERVATIONS.plural),
@@ -61,11 +59,13 @@ class NameTaken(Exception):
 
 
 def is_adoption(reservation: ClaimReservation) -> bool:
-    """Whether the ClaimReservation has the form of one that adopts an orphan. If a user made it, it
-    holds nothing."""
+    """Whether the ClaimReservation has the form of one that adopts an orphan.
+
+    A user may make one of this form; it holds nothing.
+    """
     meta = reservation.metadata
     cause = (meta.labels or {}).get(LABEL)
-    return cause in set(Cause) and reservation.spec.workload_ref == _nobody(meta.name)
+    return cause in set(Cause) and reservation.spec.workload_ref == _absent_workload(meta.name)
 
 
 def cause_of(adoption: ClaimReservation) -> Cause:
@@ -83,11 +83,9 @@ def adoptions(
     claim: ResourceClaim, orphan: Orphan, grace: float | None
 ) -> dict[str, tuple[ClaimReservation, Reference | None]]:
     """By name: the ClaimReservations that adopt the orphan, each with its entry of the list."""
-    meta, entries = claim.metadata, orphan.entries or (None,)
-    adopted = {}
-    for entry in entries:
-        part = entry.uid if entry is not None else ""
-        name = hashed_name(f"orphan-{meta.name}", meta.uid, part)
+    meta, adopted = claim.metadata, {}
+    for entry in orphan.entries or (None,):
+        name = hashed_name(f"orphan-{meta.name}", meta.uid, entry.uid if entry is not None else "")
         reservation = ClaimReservation(
             metadata=ObjectMeta(
                 name=name,
@@ -98,12 +96,17 @@ def adoptions(
             ),
             spec=ClaimReservationSpec(
                 resource_claim_name=meta.name,
-                workload_ref=_nobody(name),
+                workload_ref=_absent_workload(name),
                 force_deleted_pod_grace_seconds=None if grace is None else ceil(grace),
             ),
         )
         adopted[name] = (reservation, entry)
     return adopted
+
+
+def _absent_workload(name: str) -> WorkloadRef:
+    """A Deployment that nobody has made."""
+    return WorkloadRef(api_group="apps", kind="Deployment", name=name)
 
 
 async def adopt(
@@ -119,61 +122,59 @@ async def adopt(
         NameTaken: a user has made a ClaimReservation of that name.
         KubeError: a write failed, or its outcome is unknown.
     """
-    wanted = adoptions(claim, orphan, grace)
-    made = []
-    for reservation, entry in wanted.values():
-        made.append(await _create(client, reservation))
-        await _record(client, claim, made[-1], entry)
-    await withdraw(client, made)
-
-
-async def give_up(client: Client, claim: ResourceClaim, orphan: Orphan) -> None:
-    """Withdraw what ``adopt`` has made before it failed."""
-    place = claim.metadata.namespace
-    for name in adoptions(claim, orphan, None):
-        there = await client.find(CLAIMRESERVATIONS, name, place)
-        if there is not None and is_adoption(there):
-            await withdraw(client, (there,))
+    adopted = []
+    for reservation, entry in adoptions(claim, orphan, grace).values():
+        adoption = await _create(client, reservation)
+        await _record(client, claim, adoption, entry)
+        adopted.append(adoption)
+    await withdraw(client, adopted)
 
 
 async def _create(client: Client, reservation: ClaimReservation) -> ClaimReservation:
+    """Create the ClaimReservation, unless an earlier run has; NameTaken if it is of others."""
     meta = reservation.metadata
     try:
         return await client.create(CLAIMRESERVATIONS, reservation, meta.namespace)
     except AlreadyExists:
-        there = await client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)
+        present = await client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)
     claim = reservation.spec.resource_claim_name
-    if not is_adoption(there) or there.spec.resource_claim_name != claim:
+    if not is_adoption(present) or present.spec.resource_claim_name != claim:
         raise NameTaken(f"ClaimReservation {meta.name} has the name that is needed: delete it")
-    return there
+    return present
 
 
 async def _record(
-    client: Client, claim: ResourceClaim, made: ClaimReservation, entry: Reference | None
+    client: Client, claim: ResourceClaim, adoption: ClaimReservation, entry: Reference | None
 ) -> None:
     """Record the entry in the status, as a controller does that has listed it.
 
     For a PodGroup, or if no entry is left, the ClaimReservation records itself; a group is recorded
     by its name, beside that.
     """
-    meta, itself = made.metadata, CLAIMRESERVATIONS
-    group = entry.name if entry is not None and is_pod_group(entry) else ""
-    if entry is None or group:
+    meta, group = adoption.metadata, ""
+    if entry is None or is_pod_group(entry):
+        group = entry.name if entry is not None else ""
         entry = Reference(
-            api_group=itself.group, resource=itself.plural, name=meta.name, uid=meta.uid
+            api_group=CLAIMRESERVATIONS.group,
+            resource=CLAIMRESERVATIONS.plural,
+            name=meta.name,
+            uid=meta.uid,
         )
     status = {"claimUID": claim.metadata.uid, "reservedFor": to_plain(entry)}
     if group:
         status["podGroupName"] = group
 
     def change(present: ClaimReservation) -> Object:
+        """The patch; none if this is recorded, or if another object has the name by now."""
         now = present.status
         recorded = (now.claim_uid, now.reserved_for, now.pod_group_name)
         if present.metadata.uid != meta.uid or recorded == (claim.metadata.uid, entry, group):
             return {}
         return {"status": status}
 
-    await change_object(client, itself, meta.name, change, meta.namespace, subresource="status")
+    await change_object(
+        client, CLAIMRESERVATIONS, meta.name, change, meta.namespace, subresource="status"
+    )
 
 
 async def withdraw(client: Client, adopted: Iterable[ClaimReservation]) -> None:
@@ -185,5 +186,9 @@ async def withdraw(client: Client, adopted: Iterable[ClaimReservation]) -> None:
                 await client.delete(CLAIMRESERVATIONS, meta.name, meta.namespace, uid=meta.uid)
 
 
-def _nobody(name: str) -> WorkloadRef:
-    return WorkloadRef(api_group="apps", kind="Deployment", name=name)
+async def give_up(client: Client, claim: ResourceClaim, orphan: Orphan) -> None:
+    """Withdraw what ``adopt`` has created before it failed."""
+    for name in adoptions(claim, orphan, None):
+        present = await client.find(CLAIMRESERVATIONS, name, claim.metadata.namespace)
+        if present is not None and is_adoption(present):
+            await withdraw(client, (present,))

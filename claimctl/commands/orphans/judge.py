@@ -1,13 +1,18 @@
 """Decide whether a claim is an orphan, and what forbids freeing it.
 
-``judge`` is a pure function of one claim that was read live. It says nothing about time: how long a
-release waits is decided by the controller that makes it (see ``adoption``).
+``judge`` is a pure function of one claim that was read live. ``_Entries`` sorts the claim's list,
+``_judge_allocated`` asks the questions, and ``_cause`` has the causes in their order. A new cause
+gets a case there, and its text in ``_message``. What blocks freeing a claim is said by ``_users``
+for pods and by ``_holders_left`` for other objects.
+
+Nothing here is about time: how long a release waits is decided by the controller that makes it (see
+``adoption``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from claimctl.commands.orphans.adoption import cause_of
 from claimctl.commands.orphans.model import (
@@ -65,31 +70,49 @@ def judge(scanned: ScannedClaim) -> Orphan | None:
 
 
 def judge_begun(scanned: ScannedClaim) -> Orphan | None:
-    """The same; a claim that a run has adopted is an orphan until the controller is done with it,
-    also if a pod uses it by now."""
+    """Like ``judge``, for a run that goes on: a claim that a run has adopted is an orphan until the
+    controller is done with it, also if a pod uses it by now."""
     orphan = judge(scanned)
     if orphan is None and scanned.adoptions and not scanned.reserved:
         return Orphan(cause_of(scanned.adoptions[0]), "an earlier run has begun to free it")
     return orphan
 
 
+def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
+    """Judge a claim that is not allocated but may still have the delete-protection finalizer.
+
+    A scheduler adds the finalizer before it allocates. So claimctl removes it only from a claim
+    whose release is on record.
+    """
+    meta = claim.metadata
+    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for or not meta.deleting:
+        return None
+    text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
+    blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
+    message = "deleted, not allocated, but still with the finalizer"
+    return Orphan(Cause.FINALIZER_LEFT, message, blockers)
+
+
 def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
-    claim, entries, using = scanned.claim, _Entries.of(scanned), _users(scanned)
-    left = left_behind(scanned)
+    claim, entries = scanned.claim, _Entries.of(scanned)
+    # 1. Has claimctl left entries in the list? Only these go. Other pods and other holders keep
+    # theirs, and the claim stays allocated for them: so nothing blocks this.
+    left = _left_behind(scanned, entries)
     if (left or entries.guards) and not claim.metadata.deleting:
-        # other pods and other holders keep their entries, and the claim stays allocated for them
         cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
         message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
         return Orphan(cause, message, entries=entries.releasable)
-    present = _cause(scanned, entries, in_use=bool(using))
+    # 2. Is it an orphan?
+    users = _users(scanned)
+    present = _cause(scanned, entries, in_use=bool(users))
     if present is None:
         return None
-    blockers = (*using, *_holders_left(scanned, entries))
-    message = _message(present, entries, claim)
-    return Orphan(present, message, blockers, entries.releasable)
+    # 3. What blocks freeing it?
+    blockers = (*users, *_holders_left(scanned, entries))
+    return Orphan(present, _message(present, entries, claim), blockers, entries.releasable)
 
 
-def left_behind(scanned: ScannedClaim) -> tuple[Pod, ...]:
+def _left_behind(scanned: ScannedClaim, entries: _Entries) -> tuple[Pod, ...]:
     """The pending pods that claimctl listed ahead, and left in a list without its hold.
 
     A controller takes such entries out before its hold leaves the claim. They stay behind if the
@@ -98,7 +121,7 @@ def left_behind(scanned: ScannedClaim) -> tuple[Pod, ...]:
     pod only if the claim lists nobody else (PostFilter), and kube-controller-manager (KCM) removes
     no pending pod.
     """
-    claim, entries = scanned.claim, _Entries.of(scanned)
+    claim = scanned.claim
     if own_holds(claim) - {entry.uid for entry in (*entries.orphaned, *entries.guards)}:
         return ()
     pending = Consumers.of(scanned.live.pods).pending
@@ -122,17 +145,20 @@ def _complaint(left: tuple[Pod, ...]) -> str:
 class _Entries:
     """The claim's list, sorted by what each entry means."""
 
-    pods: tuple[Reference, ...] = ()
-    tombstones: tuple[Reference, ...] = ()
-    guards: tuple[Reference, ...] = ()
+    pods: tuple[Reference, ...]
+    tombstones: tuple[Reference, ...]
+    guards: tuple[Reference, ...]
     """Entries of the ClaimReservations that adopt the claim: they keep it allocated for a while."""
-    orphaned: tuple[Reference, ...] = ()
-    """Claimctl's own references without a reservation."""
-    unproven: tuple[Reference, ...] = ()
-    """References of which only managedFields say that claimctl wrote them."""
-    dangling: tuple[Reference, ...] = ()
-    held: tuple[Reference, ...] = ()
-    unknown: tuple[Reference, ...] = ()
+    orphaned: list[Reference] = field(default_factory=list)
+    """claimctl's own references without a reservation."""
+    dangling: list[Reference] = field(default_factory=list)
+    """References of others to objects that are gone."""
+    unproven: list[Reference] = field(default_factory=list)
+    """References of which only managedFields say that claimctl wrote them. Their objects exist."""
+    unknown: list[Reference] = field(default_factory=list)
+    """References of others to objects that may exist or not."""
+    held: list[Reference] = field(default_factory=list)
+    """All other references to objects that exist."""
 
     @property
     def releasable(self) -> tuple[Reference, ...]:
@@ -141,27 +167,32 @@ class _Entries:
 
     @classmethod
     def of(cls, scanned: ScannedClaim) -> _Entries:
-        listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
-        holders: dict[str, list[Reference]] = {}
-        for holder in _holders(scanned):
-            state = scanned.answers.get(holder.uid, NOT_READ).state
-            kind = _kind(state, own=holder.uid in own, believing=scanned.believing)
-            holders.setdefault(kind, []).append(holder)
-        return cls(
+        listed, guards = scanned.claim.status.reserved_for, _guards(scanned)
+        entries = cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
-            guards=tuple(entry for entry in listed if entry.uid in _guards(scanned)),
-            **{name: tuple(references) for name, references in holders.items()},
+            guards=tuple(entry for entry in listed if entry.uid in guards),
         )
+        own = own_holds(scanned.claim)
+        for holder in _holders(scanned):
+            state = scanned.answers.get(holder.uid, NOT_READ).state
+            entries._place_of(state, holder.uid in own, scanned.believing).append(holder)
+        return entries
 
+    def _place_of(self, state: OwnerState, own: bool, believing: bool) -> list[Reference]:
+        """Where a reference belongs that is no pod, no tombstone and no guard.
 
-def _kind(state: OwnerState, *, own: bool, believing: bool) -> str:
-    """The field of ``_Entries`` that a workload reference belongs to."""
-    if state in (OwnerState.GONE, OwnerState.REPLACED):
-        return "orphaned" if own else "dangling"
-    if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
-        return "orphaned" if believing else "unproven"
-    return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
+        Args:
+            state: of the object that it names.
+            own: whether claimctl wrote the reference, as the metadata of the claim tells.
+        """
+        if state in (OwnerState.GONE, OwnerState.REPLACED):
+            return self.orphaned if own else self.dangling
+        if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
+            return self.orphaned if believing else self.unproven
+        if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN):
+            return self.unknown
+        return self.held
 
 
 def _holders(scanned: ScannedClaim) -> tuple[Reference, ...]:
@@ -181,12 +212,12 @@ def unproven_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
 
     Their objects exist. Every user who may update the claim may write its managedFields.
     """
-    return () if scanned.reserved else _Entries.of(scanned).unproven
+    return () if scanned.reserved else tuple(_Entries.of(scanned).unproven)
 
 
 def orphaned_holds(scanned: ScannedClaim) -> tuple[Reference, ...]:
     """claimctl's own holds that nobody answers for, also beside pods that use the claim."""
-    return () if scanned.reserved else _Entries.of(scanned).orphaned
+    return () if scanned.reserved else tuple(_Entries.of(scanned).orphaned)
 
 
 def own_holds(claim: ResourceClaim) -> frozenset[str]:
@@ -207,18 +238,22 @@ def own_holds(claim: ResourceClaim) -> frozenset[str]:
 
 
 def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
-    """The first cause that applies. A claim in use is an orphan only by claimctl's own hold."""
+    """The first cause that applies; None if the claim is no orphan."""
+    deleting = scanned.claim.metadata.deleting
+    # 1. claimctl's own hold, which nobody answers for, makes an orphan also of a claim in use.
     if entries.orphaned or entries.unproven:
         return Cause.ORPHANED_HOLD
     if in_use:
         return None
-    deleting = scanned.claim.metadata.deleting
+    # 2. Objects that are gone. If nothing else keeps a claim that is being deleted, 4 says so.
     if entries.dangling and (not deleting or entries.held or entries.unknown):
         return Cause.DANGLING_REFERENCE
+    # 3. Objects that exist, or may exist.
     if entries.held:
         return None
     if entries.unknown:
         return Cause.UNKNOWN_REFERENCE
+    # 4. Nobody holds the claim, and no pod uses it.
     if deleting:
         return Cause.DELETED_BUT_ALLOCATED
     if entries.tombstones:
@@ -261,23 +296,23 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
     pods, deleting = Consumers.of(scanned.live.pods), scanned.claim.metadata.deleting
     # a claim that is being deleted takes only pods that it lists
     reason = Reason.CLAIM_DELETED if deleting else Reason.RELEASE_REQUESTED
+    using = users(snapshot_of(scanned), reason, pods)
+    blockers = [blocker for blocker in using if blocker.reason is not Reason.PODS_MAY_BE_BOUND]
     done = pods.finished.keys() | pods.dropped.keys()
-    known = {pod.metadata.uid for pod in scanned.live.pods}
     listed = [
         entry
         for entry in scanned.claim.status.reserved_for
         if is_pod(entry) and entry.uid in scanned.live.uids and entry.uid not in done
     ]
-    strangers = [entry for entry in listed if entry.uid not in known]
-    using = users(snapshot_of(scanned), reason, pods)
-    blockers = tuple(blocker for blocker in using if blocker.reason is not Reason.PODS_MAY_BE_BOUND)
-    late = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
-    if waiting := [entry for entry in listed if entry.uid in late] if not blockers else []:
+    listed_by_scheduler = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
+    waiting = [entry for entry in listed if entry.uid in listed_by_scheduler]
+    if waiting and not blockers:
         text = f"listed, and not bound yet: {_names(waiting)}"
-        blockers = (Blocker(Reason.CONSUMERS_LEFT, text),)
-    if strangers:
+        blockers.append(Blocker(Reason.CONSUMERS_LEFT, text))
+    known = {pod.metadata.uid for pod in scanned.live.pods}
+    if strangers := [entry for entry in listed if entry.uid not in known]:
         text = f"listed and existing, but not naming the claim: {_names(strangers)}"
-        blockers = (*blockers, Blocker(Reason.CONSUMERS_LEFT, text))
+        blockers.append(Blocker(Reason.CONSUMERS_LEFT, text))
     return (*blockers, *against_release(scanned.live.unreadable))
 
 
@@ -325,18 +360,3 @@ def snapshot_of(scanned: ScannedClaim, rules: Rules = _RULES) -> Snapshot:
         binding_conditions=True,
         rules=rules,
     )
-
-
-def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
-    """Judge a claim that is not allocated but may still have the delete-protection finalizer.
-
-    A scheduler adds the finalizer before it allocates. So claimctl removes it only from a claim
-    whose release is on record.
-    """
-    meta = claim.metadata
-    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for or not meta.deleting:
-        return None
-    text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
-    blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
-    message = "deleted, not allocated, but still with the finalizer"
-    return Orphan(Cause.FINALIZER_LEFT, message, blockers)

@@ -7,8 +7,9 @@ are read after both, as close to a write as possible, and then the owners that r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -20,6 +21,7 @@ from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.slim import slim_claim
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import KubeError
 from claimctl.live_objects import UnknownKind, list_if_served, read_header
@@ -66,57 +68,71 @@ async def scan_claims(
     claims: Resource[Any] = RESOURCECLAIMS,
 ) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
-    everything = await client.collect(claims, slim_claim, namespace)
+    listed = await client.collect(claims, slim_claim, namespace)
     pods = await client.collect(PODS, _ScannedPod.of, namespace)
+    reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)
+    users = _users_by_claim(pods)
+    uids = frozenset((*(it.uid for it in pods.items), *(it.uid for it in pods.unreadable)))
+    adopted = _by_claim(filter(is_adoption, reservations.items))
+    reserved = _by_claim(filterfalse(is_adoption, reservations.items)).keys()
+    reader, now = OwnerReader(client), clock.now()
+    scanned_claims = []
+    for claim in listed.items:
+        key, version = ClaimKey(*claim.metadata.key), claim.metadata.resource_version
+        unread = _unread_pods(claim, pods.unreadable)
+        scanned = ScannedClaim(
+            claim,
+            LiveList(version, users.get(key, ()), uids, unreadable=unread),
+            now,
+            reserved=key in reserved or _may_be_reserved(key, reservations.unreadable),
+            adoptions=adopted.get(key, ()),
+            believing=believing,
+        )
+        scanned_claims.append(await reader.read_owners(scanned))
+    return ClaimScan(
+        claims=tuple(scanned_claims),
+        reservations=reservations.items,
+        pods=uids,
+        adopted=adopted,
+        unreadable=(*listed.unreadable, *pods.unreadable, *reservations.unreadable),
+        users=users,
+        awaiting=tuple(it.awaiting for it in pods.items if it.awaiting is not None),
+    )
+
+
+def _users_by_claim(pods: Listing[_ScannedPod]) -> dict[ClaimKey, tuple[Pod, ...]]:
+    """The pods by the claims that they name; a pod may name several."""
     users: dict[ClaimKey, list[Pod]] = {}
     for pod in (it.user for it in pods.items if it.user is not None):
         for name in sorted(claim_names(pod)):
             users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
-    uids = frozenset((*(it.uid for it in pods.items), *(it.uid for it in pods.unreadable)))
+    return {key: tuple(of_claim) for key, of_claim in users.items()}
 
-    def live_list(claim: ResourceClaim) -> LiveList:
-        meta = claim.metadata
-        unreadable = (
-            unread
-            for unread in pods.unreadable
-            if may_concern(unread, meta.namespace, meta.name, claim)
-            or (not unread.uid and unread.may_be_in(meta.namespace))
-        )
-        using = tuple(users.get(_key(claim), ()))
-        return LiveList(meta.resource_version, using, uids, unreadable=tuple(unreadable))
 
-    reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)
-    named: set[ClaimKey] = set()
-    adopted: dict[ClaimKey, tuple[ClaimReservation, ...]] = {}
-    for reservation in reservations.items:
-        key = ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
-        if is_adoption(reservation):
-            adopted[key] = (*adopted.get(key, ()), reservation)
-        else:
-            named.add(key)
-
-    def may_be_reserved(key: ClaimKey) -> bool:
-        unread = (may_concern(it, key.namespace, key.name, None) for it in reservations.unreadable)
-        return key in named or any(unread)
-
-    reader, now = OwnerReader(client), clock.now()
-    answered = []
-    for claim in everything.items:
-        scanned = ScannedClaim(
-            claim,
-            live_list(claim),
-            now,
-            reserved=may_be_reserved(_key(claim)),
-            adoptions=adopted.get(_key(claim), ()),
-            believing=believing,
-        )
-        answered.append(await reader.read_owners(scanned))
-    unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    using = {key: tuple(named) for key, named in users.items()}
-    awaiting = tuple(it.awaiting for it in pods.items if it.awaiting is not None)
-    return ClaimScan(
-        tuple(answered), reservations.items, uids, adopted, unreadable, using, awaiting
+def _unread_pods(claim: ResourceClaim, unreadable: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
+    """The unreadable pods that may name the claim, and those of which not even the UID is known:
+    the claim may list them."""
+    namespace, name = claim.metadata.key
+    return tuple(
+        pod
+        for pod in unreadable
+        if may_concern(pod, namespace, name, claim) or (not pod.uid and pod.may_be_in(namespace))
     )
+
+
+def _by_claim(
+    reservations: Iterable[ClaimReservation],
+) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
+    by_claim: dict[ClaimKey, tuple[ClaimReservation, ...]] = {}
+    for reservation in reservations:
+        key = ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+        by_claim[key] = (*by_claim.get(key, ()), reservation)
+    return by_claim
+
+
+def _may_be_reserved(key: ClaimKey, unreadable: Iterable[Unreadable]) -> bool:
+    """Whether an unreadable ClaimReservation may name the claim."""
+    return any(may_concern(it, key.namespace, key.name, None) for it in unreadable)
 
 
 class _ScannedPod(NamedTuple):
@@ -138,10 +154,6 @@ def _slim(pod: Pod) -> Pod | None:
     if slim is None:
         return None
     return structs.replace(slim, spec=structs.replace(slim.spec, tolerations=pod.spec.tolerations))
-
-
-def _key(claim: ResourceClaim) -> ClaimKey:
-    return ClaimKey(*claim.metadata.key)
 
 
 class OwnerReader:

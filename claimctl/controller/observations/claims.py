@@ -10,7 +10,7 @@ could have vanished unseen. Two versions decide it, which come from one etcd (``
 
 - The version of the last LIST of the pods. From there on, the pod watch misses nothing: after a
   gap, the pods are listed again. A watch that goes on from its last version has no gap, and a late
-  one has none either (``Informer.catch_up``).
+  one has none either (``claimctl.kube.probes``).
 - The version by which the allocation was certainly made: of the claim without it, or of the watch
   event that brings it. A LIST or a live GET that shows an allocation does not prove when it was
   made. Pods are bound after that, so an allocation that is later than the LIST has no unseen

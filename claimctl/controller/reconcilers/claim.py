@@ -220,7 +220,7 @@ class ClaimReconciler:
         for blocker in decision.blockers:
             if blocker.reason is Reason.SETTLING and blocker.after is not None:
                 # a LIST follows, which counts only once the pod cache has reached its version
-                self._know.caches.pods.expect(blocker.after)
+                self._know.caches.pods.probes.expect(blocker.after)
         self._link_release(key, decision, span)
         span.set(
             claimctl__claim__write=type(decision.write).__name__ if decision.write else "",

@@ -13,8 +13,8 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import prepare
+from claimctl.downgrade.plan_run import ATTEMPTS
 from claimctl.downgrade.prepare import run_plan
-from claimctl.downgrade.run import ATTEMPTS
 from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.client import Client
 from claimctl.wire.claims import Reference

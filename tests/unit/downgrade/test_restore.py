@@ -10,9 +10,9 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import plans
+from claimctl.downgrade.plan_run import ATTEMPTS
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.restore import restore_plan
-from claimctl.downgrade.run import ATTEMPTS
 from claimctl.wire.reservations import (
     DowngradedClaim,
     DowngradePlanSpec,

@@ -11,7 +11,7 @@ from kube_in_process.schema import alpha
 from kube_in_process.schema.builtin import builtin_schemas
 
 from claimctl.controller.writer import Writer
-from claimctl.downgrade.run import write_list
+from claimctl.downgrade.plan_run import write_list
 from claimctl.kube.claim_lists import change_list, changes, without_finalizer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict

@@ -87,7 +87,7 @@ async def test_a_pod_whose_status_loses_a_claim_is_still_one_of_its_pods() -> No
             follows = asyncio.create_task(caches.pods.run())
             await caches.pods.wait_synced()
     version = made.admin.get("pods", NAMESPACE, "train")["metadata"]["resourceVersion"]
-    assert await caches.pods.catch_up(version, 10)
+    assert await caches.pods.probes.catch_up(version, 10)
     follows.cancel()
     await asyncio.gather(follows, return_exceptions=True)
     assert [each.metadata.resource_version for each in caches.pods_of(key)] == [version]

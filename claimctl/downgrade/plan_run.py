@@ -1,4 +1,5 @@
-"""The base of preparing and restoring: records of a plan, claims read again, lists written.
+"""What ``prepare`` and ``restore`` share: a run keeps the records of a plan, stores them in the
+plan's status, and reads claims again.
 
 Each step is recorded in the plan's status before it is done.
 """
@@ -33,7 +34,7 @@ CHANGED_TOO_OFTEN = f"another client changed the claim {ATTEMPTS} times: run aga
 
 
 class PlanRun:
-    """The records of one run, by claim UID, sorted by namespace and name.
+    """One run over a plan, with its records by claim UID, sorted by namespace and name.
 
     Args:
         writes: whether the records are stored in the plan; a preview stores nothing.

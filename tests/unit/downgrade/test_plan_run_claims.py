@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.downgrade.run import PlanRun, write_list
+from claimctl.downgrade.plan_run import PlanRun, write_list
 from claimctl.kube.errors import Conflict
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus

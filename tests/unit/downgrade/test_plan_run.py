@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from claimctl.downgrade.plan_run import REPORT_SECONDS, PlanRun, store
 from claimctl.downgrade.records import PlanPhase
-from claimctl.downgrade.run import REPORT_SECONDS, PlanRun, store
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from tests.support.claim_server import NAMESPACE, Server
