@@ -129,6 +129,10 @@ class Testbed:
                 self.crashes.append(f"{type(error).__name__}: {error}")
             self.ended.append(process.transport)
 
+    def transports(self) -> list[FaultyTransport]:
+        """The connections of all controllers that run or have run."""
+        return [*self.ended, *(process.transport for process in self.processes.values())]
+
     # -- devices
 
     def bind_devices(self, rng: Random) -> None:
@@ -256,7 +260,7 @@ def judge(testbed: Testbed, verdict: RunVerdict, *, slow: bool = False) -> None:
     world.read(testbed.cluster.history())
     for violation in witness.violations:
         _weigh(violation, witness, verdict, slow=slow)
-    transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
+    transports = testbed.transports()
     verdict.violations += [
         text for transport in transports for text in (*transport.vain, *transport.refused)
     ]
