@@ -15,7 +15,6 @@ from typing import Any
 
 from kube_in_process.real.flags import Parser, number
 
-from claimctl_witness.witness import EMPTIED
 from labs.runs import add_seeds, report, seeds, spread, to_its_end
 from labs.sticky.judge import YOUNG, StickyJudge
 from labs.sticky.leaders import PLURAL, GroupController
@@ -185,9 +184,6 @@ def _judged(testbed: Testbed, *, faltering: bool = False) -> StickyJudge:
 def _judge(testbed: Testbed, done: RunVerdict, *, faltering: bool) -> None:
     judge(testbed, done)
     sticky = _judged(testbed, faltering=faltering)
-    if sticky.refused:
-        # the list of a claim whose driver seems to refuse holds has pods alone
-        done.violations = [text for text in done.violations if not text.startswith(EMPTIED)]
     done.violations += sticky.violations
     done.counts += sticky.counts
     done.counts["requests of claimctl"] += done.requests

@@ -30,6 +30,7 @@ from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
 from labs.torture.stored import is_allocated, is_deleting, summary
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
+from tests.e2e.site import taken_for_one_pod_drivers
 from tests.support.builders import NOW
 from tests.support.crds import definitions
 
@@ -255,7 +256,8 @@ class RunVerdict(RunFindings):
 
 def judge(testbed: Testbed, verdict: RunVerdict, *, slow: bool = False) -> None:
     """Read the server's whole history and record the violations."""
-    witness, world = Witness({CONTROLLER_USER}), World()
+    late = taken_for_one_pod_drivers(testbed.cluster.history())
+    witness, world = Witness({CONTROLLER_USER}, one_pod_drivers=late), World()
     world.listen(witness.notice)
     world.read(testbed.cluster.history())
     for violation in witness.violations:
