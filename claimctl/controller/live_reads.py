@@ -8,6 +8,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from claimctl.controller.caches.informers import workload_key
 from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.children import children_left
 from claimctl.controller.keys import WorkloadKey
@@ -26,6 +27,7 @@ from claimctl.reservation.facts.decision import (
     Write,
     WriteList,
 )
+from claimctl.reservation.facts.ordinals import part_of
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
@@ -71,7 +73,8 @@ class Findings:
     live: LiveList | None = None
     present_pods: frozenset[str] = frozenset()
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
-    """Workloads that were read live by name; None if the object does not exist."""
+    """Workloads, and their parts that make pods, that were read live by name; None if the object
+    does not exist."""
     children: dict[str, tuple[str, ...] | str] = field(default_factory=dict)
     """By UID of a workload that is over: what is left of its children, or why that is unknown."""
     template_missing: bool = False
@@ -159,7 +162,22 @@ class Investigator:
             answer = await self._as_served(resource, snapshot, reference) if custom else None
         except UnreadableObject as error:
             answer = error.unreadable
-        return replace(findings, workloads={**findings.workloads, key: answer})
+        parts = await self._parts(snapshot, key)
+        return replace(findings, workloads={**findings.workloads, key: answer, **parts})
+
+    async def _parts(
+        self, snapshot: Snapshot, workload: WorkloadKey
+    ) -> dict[WorkloadKey, Workload | None]:
+        """The parts of the workload that make the pods of the claim's ordinal. They tell which
+        claim the next pod has, and their cache may be late as that of workloads may."""
+        parts: dict[WorkloadKey, Workload | None] = {}
+        for held in snapshot.reservations:
+            part = part_of(held.reservation.spec)
+            if part is not None and workload_key(held.reservation) == workload:
+                resource = WORKLOADS[part.api_group, part.kind]
+                key = WorkloadKey(part.api_group, part.kind, snapshot.namespace, part.name)
+                parts[key] = await self._client.find(resource, part.name, snapshot.namespace)
+        return parts
 
     def _resource(self, reference: Reference) -> Resource[Any]:
         """The resource of a workload reference that a decision asks about."""

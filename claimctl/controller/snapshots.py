@@ -217,7 +217,8 @@ class Snapshots:
         served = kind.resource if kind is not None else None
         # a kind that is not served now has entries in lists, by the plural of its rule
         plural = kind.rule.plural if kind is not None else ""
-        requests, facts = seen.reservations.requests(reservation), self._of_ordinal(reservation)
+        requests = seen.reservations.requests(reservation)
+        facts = self._of_ordinal(reservation, findings)
         held = Held(
             reservation,
             with_group_of_pods(self._state(reservation, findings, facts), pods),
@@ -249,7 +250,7 @@ class Snapshots:
             return None
         return with_present_settings(reservation, workload, facts)
 
-    def _of_ordinal(self, reservation: ClaimReservation) -> OrdinalFacts:
+    def _of_ordinal(self, reservation: ClaimReservation, findings: Findings) -> OrdinalFacts:
         """What says which claim the ordinal of a sticky claim has, besides the workload itself.
         Only what belongs to the workload counts: users can write any name."""
         caches, key = self._know.caches, workload_key(reservation)
@@ -265,8 +266,11 @@ class Snapshots:
         facts = OrdinalFacts(pods=tuple(pod for pod in pods if belongs(pod)))
         if (part := part_of(reservation.spec)) is None:
             return facts
-        maker = caches.workload(WorkloadKey(part.api_group, part.kind, key.namespace, part.name))
-        return replace(facts, part=maker if maker is not None and belongs(maker) else None)
+        part_key = WorkloadKey(part.api_group, part.kind, key.namespace, part.name)
+        maker = findings.workloads.get(part_key, caches.workload(part_key))
+        if maker is None or isinstance(maker, Unreadable) or not belongs(maker):
+            return facts
+        return replace(facts, part=maker)
 
     def _to_create(self, key: ClaimKey) -> ClaimReservation | None:
         """The reservation of a sticky claim that a pod names, and that has none yet."""

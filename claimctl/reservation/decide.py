@@ -188,12 +188,13 @@ def write_list(facts: Assessment, decision: Decision) -> None:
         if (left := _pause_before(snapshot, plan.reserved_for)) > 0:
             decision.waits.append(left)
             return
-        if _leaves_pods_alone(snapshot, plan.reserved_for):
+        given_up = _given_up(snapshot, plan.reserved_for)
+        if given_up or _leaves_pods_alone(snapshot, plan.reserved_for):
             live = snapshot.any_live
             if live is None:
                 decision.needs = (ListLivePods(version, vanished=False),)
                 return
-            if not snapshot.table_of(live.pods).bound.keys() <= snapshot.listed_uids:
+            if not snapshot.table_of(live.pods).bound.keys() <= snapshot.listed_uids - given_up:
                 return
         if snapshot.evidence.last_attempt or not adds_only_tombstones(present, plan.reserved_for):
             present = ()
@@ -222,6 +223,14 @@ def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, 
     changed = [entry for entry in after if old.get(entry.uid) != entry]
     kept = old.keys() <= {entry.uid for entry in after}
     return bool(before) and kept and bool(changed) and all(map(is_tombstone, changed))
+
+
+def _given_up(snapshot: Snapshot, left: tuple[Reference, ...]) -> frozenset[str]:
+    """The pods listed ahead that lose their entries and may be bound meanwhile, by their UIDs: the
+    cache may be late, and a pod that runs keeps its entry."""
+    if not snapshot.lists_each_pod:
+        return frozenset()
+    return snapshot.consumers.ahead - {entry.uid for entry in left}
 
 
 def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:

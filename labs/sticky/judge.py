@@ -16,6 +16,7 @@ from claimctl.wire.pods import Pod
 from claimctl_witness.world import TERMINAL, World, as_claim, as_pod
 from labs.sticky.leaders import SET_NAME
 from labs.sticky.wishes import KINDS, PodPlace, StickyPlace, Wishes, wish_of
+from labs.torture.faulty_transport import ClaimDeletion
 
 ASKED, REWRITTEN = "claimctl.io/sticky", "claimctl.io/sticky-claims"
 ENTRY = "resource.kubernetes.io/pod-claim-name"
@@ -30,8 +31,6 @@ BROKEN = 90.0
 YOUNG = 8.0
 """Seconds from the allocation of a claim to a write of claimctl within which its hold may be
 missing: controllers die."""
-MEANWHILE = 2.0
-"""Seconds between a LIST of pods and the write that it is for."""
 
 
 @dataclass(slots=True)
@@ -66,10 +65,12 @@ class StickyJudge:
         users: the user names of claimctl.
         young: for how many seconds from its allocation, in which claimctl wrote something, a claim
             may be without a hold.
+        deletions: which LIST of pods was the last before each deletion of a claim.
     """
 
     users: Collection[str]
     young: float = YOUNG
+    deletions: Collection[ClaimDeletion] = ()
     world: World = field(default_factory=World)
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -84,8 +85,8 @@ class StickyJudge:
     """When a pod last waited for the claim."""
     _heard: float = 0.0
     """When claimctl last wrote anything about claims."""
-    _made: dict[str, float] = field(default_factory=dict)
-    """By UID: when a pod was made."""
+    _made: dict[str, int] = field(default_factory=dict)
+    """By UID: the revision that made a pod."""
     _named: dict[PodPlace, list[NamedClaims]] = field(default_factory=dict)
     """What the pods of a place named, one after the other."""
     refused: dict[str, float] = field(default_factory=dict)
@@ -101,7 +102,8 @@ class StickyJudge:
         """Whether the claim of a workload that is gone may be there at the end of the history.
 
         It may if the workload's settings kept it, and a pod of the workload might have named it.
-        Pods that had another claim may have come and gone while claimctl was down.
+        Pods that had another claim may have come and gone while claimctl was down. The template of
+        a group's workers is known by their StatefulSet alone, which goes with the group.
         """
         known = self.wishes.get((place.pod.word, place.pod.owner))
         if known is None or not known.listed or known.last.exists:
@@ -109,8 +111,9 @@ class StickyJudge:
         gone, before = known.last, [wish for wish in known.listed if wish.exists]
         long_before = [wish for wish in before if wish.at <= gone.at - SLACK]
         recent = [*long_before[-1:], *(wish for wish in before if wish.at > gone.at - SLACK)]
+        unknown = ("", "another template") if place.pod.member else ("",)
         return gone.when_deleted == "Retain" and any(
-            not wish.is_over(place, superseded=False) for wish in recent
+            wish.is_over(place, superseded=False) in unknown for wish in recent
         )
 
     def held_in_vain(self, namespace: str) -> list[str]:
@@ -132,8 +135,13 @@ class StickyJudge:
 
     def _is_superseded(self, place: StickyPlace, since: float = inf) -> bool:
         """Whether the last pod of the place had another claim for the entry, or none; or another
-        pod that was made after a time."""
+        pod that was made after a time. The same is true of the next pod of a group if the
+        StatefulSet that makes it says so."""
         pods = self._named.get(place.pod, [])
+        maker = place.in_part
+        known = self.wishes.get((maker.pod.word, maker.pod.owner)) if maker is not None else None
+        if known is not None and maker is not None and known.ask_for_another(maker, since):
+            return True
         return any(
             str(place) not in pod.names
             for number, pod in enumerate(pods, 1)
@@ -201,7 +209,7 @@ class StickyJudge:
                     self._waited[entry.get("resourceClaimName", "")] = revision.at
             return
         if revision.type == "ADDED":
-            self._made[pod.metadata.uid] = revision.at
+            self._made[pod.metadata.uid] = revision.number
             if (place := _place_of(pod)) is not None:
                 entries = pod.spec.resource_claims
                 names = frozenset(entry.resource_claim_name or "" for entry in entries)
@@ -227,7 +235,7 @@ class StickyJudge:
             self._note_hold(name, place, known, claim, revision)
         if claim is None:
             self.claims.pop(name, None)
-            self._judge_deletion(name, revision)
+            self._judge_deletion(name, place, known, revision)
             return
         if known is None or known.uid != claim.metadata.uid:
             known = self.claims[name] = JudgedClaim(claim.metadata.uid, revision.at)
@@ -237,7 +245,7 @@ class StickyJudge:
             known.devices, known.allocated_at, known.let_go = devices, revision.at, ""
         known.held = _is_held(claim, place)
         if claim.metadata.deleting and revision.actor in self.users and not _was_deleting(revision):
-            self._judge_deletion(name, revision)
+            self._judge_deletion(name, place, known, revision)
 
     # -- what is right
 
@@ -316,7 +324,7 @@ class StickyJudge:
         superseded = self._is_superseded(place, at - SLACK)
         if reason := wishes.excuse(place, at, SLACK, known.made_at, superseded):
             return reason
-        if known.reserved_for and wishes.listed and wishes.last.uid != known.reserved_for:
+        if self._is_outdated(place, known):
             return "reserved for an earlier workload"
         if self.refused.get(name, -inf) >= at - BROKEN:
             return "driver that seems to refuse holds"
@@ -334,20 +342,44 @@ class StickyJudge:
             return "not held yet"
         return ""
 
-    def _judge_deletion(self, name: str, revision: Revision) -> None:
-        """claimctl deletes no claim that a pod names which is there already. With its
-        ClaimReservation a claim goes also while a pod waits that is not bound."""
+    def _is_outdated(self, place: StickyPlace, known: JudgedClaim) -> bool:
+        """Whether the claim was made for an earlier workload of the name: its pods get another."""
+        wishes = self.wishes.get((place.pod.word, place.pod.owner), Wishes())
+        return bool(known.reserved_for and wishes.listed) and (
+            wishes.last.uid != known.reserved_for
+        )
+
+    def _judge_deletion(
+        self, name: str, place: StickyPlace, known: JudgedClaim | None, revision: Revision
+    ) -> None:
+        """claimctl deletes no claim that a pod names in a LIST that began after the last change of
+        the claim. A pod that came after that LIST waits, and gets the claim that is made anew.
+
+        Without a LIST a claim goes under pods that are not bound if its ClaimReservation goes, or
+        if it was made for an earlier workload.
+        """
         if revision.actor not in self.users or _was_deleting(revision):
             return
         self.counts["claims deleted by claimctl"] += 1
         reservations = self.world.reservations_of((revision.namespace, name))
-        goes_along = all(each.metadata.deleting for each in reservations)
+        needs_no_list = all(each.metadata.deleting for each in reservations) or (
+            known is not None and self._is_outdated(place, known)
+        )
+        listed = self._listed_before(name, revision)
         for pod in self.world.users_of((revision.namespace, name)):
             done = pod.status.phase in TERMINAL or pod.metadata.deleting
-            age = revision.at - self._made[pod.metadata.uid]
-            waits = age > MEANWHILE and not goes_along
-            if not done and (pod.spec.node_name or waits):
+            was_listed = listed is None or self._made[pod.metadata.uid] <= listed
+            if not done and (pod.spec.node_name or (was_listed and not needs_no_list)):
                 self._accuse(f"{name} was deleted under pod {pod.metadata.name}")
+
+    def _listed_before(self, name: str, revision: Revision) -> int | None:
+        """The revision that claimctl's last LIST of pods showed before it deleted the claim; None
+        if the claim has changed since."""
+        before = revision.previous_object() or {"metadata": {}}
+        version = int(before["metadata"].get("resourceVersion", 0))
+        lists = [it for it in self.deletions if it.claim == name and it.sent < revision.number]
+        listed = max(lists, key=lambda it: (it.sent, it.listed)).listed if lists else -1
+        return listed if listed >= version else None
 
     def _accuse(self, text: str) -> None:
         self.violations.append(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kube_in_process.storage.store import Revision
 from labs.sticky.judge import StickyJudge
 from labs.sticky.leaders import SET_NAME
 from labs.sticky.wishes import PodPlace, StickyPlace, Wish, Wishes
+from labs.torture.faulty_transport import ClaimDeletion
 
 CLAIMCTL, KCM, USER = "system:serviceaccount:x:claimctl", "system:kcm", "user"
 NAME = "train-1.sts.gpu.big"
@@ -67,13 +69,16 @@ class ToldHistory:
         actor: str = KCM,
         name: str = NAME,
         deleting: bool = False,
+        reserved_for: str = "",
     ) -> ToldHistory:
         result = {"driver": "gpu", "pool": "node-0", "device": device, "request": "gpu"}
         allocation = {"allocation": {"devices": {"results": [result]}}} if device else {}
         meta = {"name": name, "namespace": "default", "uid": "claim"}
+        meta["resourceVersion"] = str(self._number + 1)
         if deleting:
             meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        body = {"metadata": meta, "spec": {}, "status": {**allocation, "reservedFor": [*listed]}}
+        spec = {"reservedFor": {**HOLD, "uid": reserved_for}} if reserved_for else {}
+        body = {"metadata": meta, "spec": spec, "status": {**allocation, "reservedFor": [*listed]}}
         return self.tell(at, "resource.k8s.io", "resourceclaims", body, actor)
 
     def pod(self, at: float, node: str = "", index: str = "1", **entry: str) -> ToldHistory:
@@ -88,6 +93,12 @@ class ToldHistory:
         entries = [{"name": "gpu", **(entry or {"resourceClaimName": NAME})}]
         spec = {"resourceClaims": entries, **({"nodeName": node} if node else {})}
         return self.tell(at, "", "pods", {"metadata": meta, "spec": spec, "status": {}})
+
+    def reservation(self, at: float, *, deleting: bool = False) -> ToldHistory:
+        meta = {"name": "r", "namespace": "default", "uid": "r"}
+        meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}
+        body = {"metadata": meta, "spec": {"resourceClaimName": NAME}}
+        return self.tell(at, "claimctl.io", "claimreservations", body)
 
     def groups(
         self, at: float, replicas: int, size: int, template: str = "big", **notes: str
@@ -216,13 +227,36 @@ def test_a_claim_is_not_deleted_under_a_pod() -> None:
 
 @pytest.mark.parametrize("goes", [True, False], ids=["with its reservation", "alone"])
 def test_a_claim_is_deleted_under_a_pod_that_waits_only_with_its_reservation(goes: bool) -> None:
-    meta = {"name": "r", "namespace": "default", "uid": "r"}
-    meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if goes else {}
-    spec = {"resourceClaimName": NAME}
-    story = ToldHistory().workload(0, 2).claim(1, "").pod(1)
-    story.tell(90, "claimctl.io", "claimreservations", {"metadata": meta, "spec": spec})
+    story = ToldHistory().workload(0, 2).claim(1, "").pod(1).reservation(90, deleting=goes)
     story.tell(100, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
     assert story.judge.violations == ([] if goes else [f"{NAME} was deleted under pod train-1"])
+
+
+def deleted_after_list(listed: int, sent: int) -> ToldHistory:
+    """A claim, made at revision 3, is deleted at 5 after a LIST of pods; its pod came at 4."""
+    story = ToldHistory().workload(0, 2).reservation(1).claim(1, "").pod(2)
+    story.judge.deletions = [ClaimDeletion(NAME, sent, listed)]
+    return story.tell(50, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
+
+
+@pytest.mark.parametrize(
+    ("listed", "accused"), [(2, 1), (3, 0), (4, 1)], ids=["too early", "before it", "with it"]
+)
+def test_a_claim_is_deleted_after_a_list_that_has_no_pod_of_it(listed: int, accused: int) -> None:
+    assert len(deleted_after_list(listed, sent=4).judge.violations) == accused
+
+
+def test_a_deletion_that_was_sent_later_tells_nothing_of_this_one() -> None:
+    assert len(deleted_after_list(3, sent=5).judge.violations) == 1
+
+
+@pytest.mark.parametrize(("uid", "accused"), [("earlier", 0), ("set", 1)])
+def test_a_claim_for_an_earlier_workload_goes_under_a_pod_that_waits(
+    uid: str, accused: int
+) -> None:
+    story = ToldHistory().workload(0, 2).reservation(1).claim(1, "", reserved_for=uid).pod(1)
+    story.tell(50, "resource.k8s.io", "resourceclaims", NAME, actor=CLAIMCTL)
+    assert len(story.judge.violations) == accused
 
 
 @pytest.mark.parametrize(
@@ -279,6 +313,28 @@ def test_a_claim_of_a_group_without_pods_may_go_when_the_template_is_another(
     assert len(story.judge.violations) == accused
 
 
+@pytest.mark.parametrize(("partition", "accused"), [(0, 0), (2, 1)], ids=["reached", "not yet"])
+def test_a_claim_of_a_group_may_go_when_the_statefulset_of_its_pod_has_another_template(
+    partition: int, accused: int
+) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+    entry = {"name": "gpu", "resourceClaimTemplateName": "other"}
+    pod = {"metadata": {"annotations": {"claimctl.io/sticky": "*"}}}
+    part: Body = {
+        "metadata": {"name": "train-1", "namespace": "default", "uid": "part"},
+        "spec": {
+            "replicas": 1,
+            "ordinals": {"start": 1},
+            "updateStrategy": strategy,
+            "template": {**pod, "spec": {"resourceClaims": [entry]}},
+        },
+        "status": {"currentRevision": "1", "updateRevision": "2"},
+    }
+    story = grouped().tell(100, "", "pods", "train-1-1").tell(101, "apps", "statefulsets", part)
+    story.claim(102, "", name=GROUP_CLAIM, actor=CLAIMCTL)
+    assert len(story.judge.violations) == accused
+
+
 def test_a_claim_of_a_group_whose_pod_has_another_is_held_in_vain() -> None:
     story = grouped()
     assert story.judge.held_in_vain("default") == []
@@ -323,3 +379,15 @@ def test_what_may_stay_after_the_workload() -> None:
     wishes.end(100.0)
     assert judge.may_stay(PLACE)
     assert not judge.may_stay(StickyPlace(PLACE.pod, "gpu", "other"))
+
+
+def test_a_claim_of_a_worker_may_stay_whose_template_changed_while_its_group_was_away() -> None:
+    changed = frozenset({("gpu", "other")})
+    judge = StickyJudge({CLAIMCTL})
+    wish = Wish(0.0, "set", True, range(0), range(2), earlier=None, when_deleted="Retain")
+    asking = replace(wish, asked=changed, asked_of_leaders=changed)
+    judge.wishes["lws", "train"] = wishes = Wishes([asking])
+    wishes.end(100.0)
+    worker, leader = PodPlace("lws", "train", 1, 1), PodPlace("lws", "train", 1, 0)
+    assert judge.may_stay(StickyPlace(worker, "gpu", "big"))
+    assert not judge.may_stay(StickyPlace(leader, "gpu", "big"))

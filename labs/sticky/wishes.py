@@ -49,6 +49,17 @@ class StickyPlace:
         pod = PodPlace(word or in_groups, owner, int(ordinal), int(member or 0))
         return cls(pod, entry, template)
 
+    @property
+    def in_part(self) -> StickyPlace | None:
+        """The same place in the StatefulSet that makes the pods of a group; None without groups."""
+        pod = self.pod
+        if pod.word != "lws":
+            return None
+        maker = PodPlace("sts", pod.owner, pod.ordinal)
+        if pod.member:
+            maker = PodPlace("sts", f"{pod.owner}-{pod.ordinal}", pod.member)
+        return replace(self, pod=maker)
+
     def __str__(self) -> str:
         """The name of the claim."""
         return f"{self.pod}.{self.entry}.{self.template}"
@@ -133,6 +144,15 @@ class Wishes:
         """The workload is gone; its settings are the last ones that it had."""
         if self.listed:
             self.note(replace(self.last, at=at, exists=False))
+
+    def ask_for_another(self, place: StickyPlace, since: float) -> bool:
+        """Whether the pod template of a StatefulSet's next pod of the place does not ask for the
+        claim, or did not at some time since."""
+        return any(
+            wish.exists and wish.is_over(place, superseded=False) == "another template"
+            for number, wish in enumerate(self.listed, 1)
+            if number == len(self.listed) or self.listed[number].at >= since
+        )
 
     def excuse(
         self, place: StickyPlace, at: float, slack: float, since: float, superseded: bool

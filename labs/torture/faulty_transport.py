@@ -42,6 +42,17 @@ class FaultPlan:
     withheld_seconds: float = 15.0
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimDeletion:
+    """A DELETE of a claim that a process has sent."""
+
+    claim: str
+    sent: int
+    """The server's revision when it was sent."""
+    listed: int
+    """The server's revision when the process sent its last LIST of pods that was answered."""
+
+
 class Dead(ConnectionResetError):
     """The process has died."""
 
@@ -58,6 +69,7 @@ class FaultyTransport:
         """Writes that the server accepted and that changed nothing."""
         self.refused: list[str] = []
         """Writes that the server refused as invalid."""
+        self.deletions: list[ClaimDeletion] = []
         self.partitioned = False
         """Whether the connection is cut, open streams included."""
         self.stalled = ""
@@ -66,6 +78,7 @@ class FaultyTransport:
         """Whether every other write is answered with a conflict and does not reach the server."""
         self.dead = asyncio.Event()
         self._listed: dict[str, None] = {}
+        self._pods_listed = 0
         self._until = cluster.clock.monotonic() + plan.stale_seconds if plan.stale_at else 0.0
 
     async def send(
@@ -85,7 +98,9 @@ class FaultyTransport:
         if _changes(method, path, query) and self._is_refused():
             return _conflict()
         before = self._cluster.store.revision
+        self._note_deletion(method, path, before)
         response = await self._inner.send(method, path, self._query(path, query), headers, body)
+        self._note_list(method, path, query, response, before)
         if dies:
             await response.close()
             raise Dead
@@ -99,6 +114,20 @@ class FaultyTransport:
         if method == "GET" and ("watch", "true") in query:
             return HttpResponse.around(response, self._stream(path, response.body))
         return response
+
+    def _note_deletion(self, method: str, path: str, before: int) -> None:
+        if method == "DELETE" and "/resourceclaims/" in path:
+            claim = path.rpartition("/")[2]
+            self.deletions.append(ClaimDeletion(claim, before, self._pods_listed))
+
+    def _note_list(
+        self, method: str, path: str, query: Query, response: Response, before: int
+    ) -> None:
+        """Note the first page of a LIST of pods: the others show the same revision."""
+        names = {name for name, _ in query}
+        first = names.isdisjoint(("watch", "continue", "fieldSelector"))
+        if method == "GET" and path.endswith("/pods") and first and response.status < 300:
+            self._pods_listed = before
 
     def _is_refused(self) -> bool:
         """Whether the write that was just counted gets a conflict as its answer."""

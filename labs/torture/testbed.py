@@ -30,6 +30,7 @@ from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
 from labs.torture.stored import is_allocated, is_deleting, summary
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
+from tests.e2e.site import taken_for_one_pod_drivers
 from tests.support.builders import NOW
 from tests.support.crds import definitions
 
@@ -128,6 +129,10 @@ class Testbed:
             except Exception as error:
                 self.crashes.append(f"{type(error).__name__}: {error}")
             self.ended.append(process.transport)
+
+    def transports(self) -> list[FaultyTransport]:
+        """The connections of all controllers that run or have run."""
+        return [*self.ended, *(process.transport for process in self.processes.values())]
 
     # -- devices
 
@@ -251,12 +256,13 @@ class RunVerdict(RunFindings):
 
 def judge(testbed: Testbed, verdict: RunVerdict, *, slow: bool = False) -> None:
     """Read the server's whole history and record the violations."""
-    witness, world = Witness({CONTROLLER_USER}), World()
+    late = taken_for_one_pod_drivers(testbed.cluster.history())
+    witness, world = Witness({CONTROLLER_USER}, one_pod_drivers=late), World()
     world.listen(witness.notice)
     world.read(testbed.cluster.history())
     for violation in witness.violations:
         _weigh(violation, witness, verdict, slow=slow)
-    transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
+    transports = testbed.transports()
     verdict.violations += [
         text for transport in transports for text in (*transport.vain, *transport.refused)
     ]

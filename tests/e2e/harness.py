@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from kube_in_process.cluster import Cluster
 from kube_in_process.device_witness import DEALLOCATED_IN_USE, judge_cluster
-from kube_in_process.habits.habit import PREPARE
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.controller.manager import Manager
@@ -357,16 +356,11 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespa
 def judge(cluster: Cluster, excused: Collection[str] = ()) -> None:
     """Fail if a witness found a violation or an emulated component broke.
 
-    A driver that has refused a prepare may be taken for one that wants one pod.
-
     Args:
         excused: the rules of the witness of devices that the scenario breaks on purpose.
     """
     late = frozenset(
-        name
-        for name, driver in cluster.drivers.items()
-        if driver.has("wants-one-pod")
-        or any(call.verb == PREPARE and call.error for call in driver.calls)
+        name for name, driver in cluster.drivers.items() if driver.has("wants-one-pod")
     )
     users = frozenset({CONTROLLER_USER})
     findings = accused(cluster.history(), users, one_pod_drivers=late)

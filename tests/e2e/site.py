@@ -14,6 +14,10 @@ from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.requests import Fault
 from kube_in_process.storage.store import Revision
 
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.base import decode
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_witness.witness import Witness
@@ -138,11 +142,36 @@ def accused(
     grace: float = 0.0,
     one_pod_drivers: frozenset[str] = frozenset(),
 ) -> list[Any]:
-    """The violations by claimctl's users that the witness finds in a history."""
-    witness, world = Witness(users, grace, one_pod_drivers=one_pod_drivers), World()
+    """The violations by claimctl's users that the witness finds in a history.
+
+    Args:
+        one_pod_drivers: those that want one pod; those that are taken for such are added.
+    """
+    history = list(history)
+    late = one_pod_drivers | taken_for_one_pod_drivers(history)
+    witness, world = Witness(users, grace, one_pod_drivers=late), World()
     world.listen(witness.notice)
     world.read(history)
     return witness.violations
+
+
+def taken_for_one_pod_drivers(history: Iterable[Revision]) -> frozenset[str]:
+    """The drivers of which claimctl has recorded that they refuse a claim with a hold. A pod that
+    does not start for another reason, such as a lost node, looks the same."""
+    drivers: dict[tuple[str, str], set[str]] = {}
+    taken = set[str]()
+    for revision in history:
+        if revision.plural == "resourceclaims" and revision.group == RESOURCECLAIMS.group:
+            claim = decode(revision.data, ResourceClaim)
+            known = drivers.setdefault((revision.namespace, revision.name), set())
+            known |= {device.driver for device in claim.devices}
+        elif revision.plural == "claimreservations" and _REFUSES in revision.data:
+            claim_name = revision.object()["spec"]["resourceClaimName"]
+            taken |= drivers.get((revision.namespace, claim_name), set())
+    return frozenset(taken)
+
+
+_REFUSES = f'"reason":"{Reason.DRIVER_REFUSES_HOLD}"'.encode()
 
 
 class EmbeddedSite:

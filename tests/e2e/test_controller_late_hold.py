@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from random import Random
 from typing import Any
@@ -14,10 +15,12 @@ from kube_in_process.components.drivers.driver import Driver
 from kube_in_process.habits.preparing import FailsToPrepare
 from kube_in_process.habits.presence import Slow
 from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.store import Revision
 
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, PODGROUP_136, NewStage, Stage
+from tests.e2e.site import taken_for_one_pod_drivers
 
 LIVES = int(os.environ.get("LIVES", "5"))
 DRIVER = "gpu.example.com"
@@ -164,6 +167,31 @@ async def test_a_driver_that_nobody_knows_is_found_out_by_its_refusal(new_stage:
             await scaled_to_1(stage)
             assert await given(stage) == before
         assert len(refusals(stage)) == refused > 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "taken"), [("DriverRefusesHold", {"slow"}), ("Reserved", set())]
+)
+def test_the_witness_takes_a_driver_for_one_that_wants_one_pod_as_claimctl_does(
+    reason: str, taken: set[str]
+) -> None:
+    history = list[Revision]()
+
+    def tell(group: str, plural: str, name: str, body: dict[str, Any]) -> None:
+        whole = {"metadata": {"name": name, "namespace": NAMESPACE}, **body}
+        data, number = json.dumps(whole, separators=(",", ":")).encode(), len(history) + 1
+        head = (number, "ADDED", group, plural, NAMESPACE, name)
+        history.append(Revision(*head, data, None, "user", "create", 0.0))
+
+    for driver in ("slow", "good"):
+        result = {"driver": driver, "pool": "node-0", "device": "dev-0", "request": "gpu"}
+        allocation = {"devices": {"results": [result]}}
+        body = {"spec": {}, "status": {"allocation": allocation}}
+        tell("resource.k8s.io", "resourceclaims", driver, body)
+    status = {"conditions": [{"type": "Reserved", "status": "True", "reason": reason}]}
+    body = {"spec": {"resourceClaimName": "slow"}, "status": status}
+    tell("claimctl.io", "claimreservations", "slow", body)
+    assert taken_for_one_pod_drivers(history) == taken
 
 
 async def test_a_slow_driver_is_suspected_once_at_most(new_stage: NewStage) -> None:

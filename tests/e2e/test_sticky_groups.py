@@ -30,6 +30,7 @@ from tests.e2e.sticky import (
     make_templates,
     pods,
 )
+from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -147,10 +148,34 @@ async def until_pods(stage: Stage, count: int) -> None:
 async def test_another_template_is_another_claim_for_the_next_pod(stage: Stage) -> None:
     await stage.started()
     async with trained(stage):
-        change = {"spec": {"leaderWorkerTemplate": group_template("other")}}
-        await stage.patch(LEADERS, "train", change)
+        await change_template(stage, "other")
         await until_claims(stage, *named(*PLACES, template="other"))
         await stage.until_running(4)
+
+
+async def test_a_device_is_not_given_up_by_a_late_cache_of_statefulsets(stage: Stage) -> None:
+    """The template of the leaders has changed and changed back; the pod of an ordinal is away when
+    claimctl has seen the first change alone."""
+    transport = UnreliableTransport(stage.connect())
+    await stage.started(transport=transport)
+    async with trained(stage):
+        before = await uids(stage)
+        stage.embedded.pause("statefulset-controller")
+        await change_template(stage, "other")
+        await stage.quiet(10)
+        transport.late = {"statefulsets": 60.0}
+        await change_template(stage, "big")
+        await stage.quiet(5)
+        await stage.delete(PODS, "train-1")
+        await stage.quiet(30)
+        stage.embedded.resume("statefulset-controller")
+        await stage.until_running(4)
+        assert await uids(stage) == before
+
+
+async def change_template(stage: Stage, template: str) -> None:
+    change = {"spec": {"leaderWorkerTemplate": group_template(template)}}
+    await stage.patch(LEADERS, "train", change)
 
 
 async def test_claims_go_that_no_pod_asks_for_any_more(stage: Stage) -> None:

@@ -400,6 +400,15 @@ def test_pods_that_are_stuck_give_their_entries_up_if_none_is_bound_for_some_sec
     assert lists(on, seconds=2.0) == [("train",)]
 
 
+def test_an_entry_is_not_given_up_of_a_pod_that_is_bound_and_looks_stuck_in_a_late_cache() -> None:
+    on = trapped("b", "c")
+    bound = owned(running("c"))
+    on.unseen_pods[bound.metadata.uid] = bound
+    assert lists(on, seconds=STUCK_SECONDS) == []
+    del on.unseen_pods[bound.metadata.uid]
+    assert lists(on, seconds=1.0) == [("train",)]
+
+
 def test_a_pod_that_comes_while_others_are_stuck_is_not_listed() -> None:
     on = trapped("b")
     lists(on, seconds=STUCK_SECONDS)
