@@ -112,7 +112,8 @@ def extensions() -> Mapping[str, Extension]:
 def required(name: str) -> Extension:
     """The extension of this name. UsageError if it is not installed."""
     if name not in extensions():
-        folders = f"./kube-in-process ./claimctl-{name}" if name == "demo" else f"./claimctl-{name}"
+        needs = "./kube-in-process ./claimctl-reschedule " if name == "demo" else ""
+        folders = f"{needs}./claimctl-{name}"
         raise UsageError(
             f"claimctl {name} is not installed: `pip install {folders}` in a clone of claimctl, "
             f"else pip install the wheel of claimctl-{name}, which is what claimctl[{name}] asks "

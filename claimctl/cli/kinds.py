@@ -106,8 +106,10 @@ class KindReader:
         if kind is None:
             ruled = sorted({kind.lower() for _, kind in await self._plurals()})
             names = ", ".join((*also, *ruled))
-            text = "no kind of workload with a rule has this name; there are"
-            raise UsageError(f"{word!r}: {text}: {names}")
+            raise UsageError(
+                f"{word!r}: claimctl knows no such kind; there are: {names}; a WorkloadKind adds "
+                "another"
+            )
         state = await self.state(kind)
         if state.problem or state.resource is None:
             raise UsageError(f"{word!r}: {state.problem}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -61,6 +61,16 @@ def connection_of(access: Access) -> Connection:
     """How to connect, by the flags and the environment; ConfigError if that is not possible."""
     overrides = by_names(access, Overrides)
     return load_connection(access.kubeconfig, access.context, access.as_user, overrides)
+
+
+@contextmanager
+def if_interrupted(text: str) -> Iterator[None]:
+    """Say on stderr at Ctrl-C what becomes of the work within."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        say(text)
+        raise
 
 
 PATIENCE_SECONDS = 3.0

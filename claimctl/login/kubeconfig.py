@@ -155,6 +155,11 @@ def select(
         _merge(merged, path)
     flags = overrides or Overrides()
     name = context or merged.current
+    if not name and not (flags.cluster or flags.server or merged.entries["contexts"]):
+        raise ConfigError(
+            f"{merged.source}: no contexts in it; choose another one with --kubeconfig or "
+            "KUBECONFIG"
+        )
     if not name and not (flags.cluster or flags.server):
         raise ConfigError(
             f"{merged.source}: no current-context is set; choose one with --context"
@@ -265,4 +270,4 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 def _shape(value: object) -> str:
     names = {list: "a list", dict: "a mapping", str: "text", bool: "true or false"}
-    return names.get(type(value), f"a {type(value).__name__}")
+    return names.get(type(value), "a number" if isinstance(value, int | float) else "a date")

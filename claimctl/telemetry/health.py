@@ -124,7 +124,9 @@ class HealthServer:
             )
         except OSError as error:
             await self._runner.cleanup()
-            raise BindError(f"cannot listen on {self._bind}: {error.strerror}") from None
+            raise BindError(
+                f"--bind-address: cannot listen on {self._bind}: {error.strerror}"
+            ) from None
         bound = self._listening.sockets[0].getsockname()
         self.url = f"http{'s' if tls else ''}://{host or '127.0.0.1'}:{bound[1]}"
         return self
@@ -192,5 +194,7 @@ def split_address(address: str) -> tuple[str, int]:
     """Parse ``host:port``, ``:port`` or ``[v6]:port``; raises BindError for anything else."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise BindError(f"{address!r} is no address to listen on: give HOST:PORT or :PORT")
+        raise BindError(
+            f"--bind-address: {address!r} is no address to listen on: give HOST:PORT or :PORT"
+        )
     return host.strip("[]"), int(port)

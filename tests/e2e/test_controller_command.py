@@ -150,7 +150,7 @@ async def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Pat
             "--reservation-mode: input should be 'auto', 'native', 'podgroup' or 'hold'",
         ),
         (("--settle-seconds", "-1"), 2, "--settle-seconds"),
-        (("--bind-address", "here"), 2, "'here' is no address to listen on"),
+        (("--bind-address", "here"), 2, "--bind-address: 'here' is no address to listen on"),
     ],
 )
 async def test_bad_input_is_one_line(

@@ -139,7 +139,7 @@ async def test_the_time_is_over_and_another_run_continues(tmp_path: Path) -> Non
     assert (answer.code, again.code) == (1, 0)
     assert answer.err.splitlines()[1:] == [
         "no controller runs: this command does its work",
-        "error: --timeout: not finished after 2 s; the plan stays, and another run continues it",
+        "error: --timeout: not finished after 2 s; what is done stays, and another run continues",
     ]
 
 

@@ -141,7 +141,10 @@ async def test_reserve_annotates_a_jobset_and_refuses_a_kind_without_a_rule(stag
     await stage.until_running(1)
     done = await annotate(session, Wanted("jobsets.jobset.x-k8s.io", "train"))
     assert done.claims == ("slice",)
-    with pytest.raises(UsageError, match="'gong': no kind of workload with a rule"):
+    with pytest.raises(
+        UsageError,
+        match=r"'gong': claimctl knows no such kind; there are: .*; a WorkloadKind adds another",
+    ):
         await annotate(session, Wanted("gong", "train"))
 
 

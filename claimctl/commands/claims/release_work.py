@@ -9,7 +9,7 @@ from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.objects import CLAIM
 from claimctl.cli.printer import print_lines, say
 from claimctl.cli.progress import Progress, progress
-from claimctl.cli.session import Session
+from claimctl.cli.session import Session, if_interrupted
 from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.ended_pods import state_ended
@@ -129,7 +129,10 @@ async def until_free(
     view = asked.view
     name = f"claim {view.namespace}/{view.name}"
     try:
-        with progress(f"waiting until {name} is free") as line:
+        with (
+            if_interrupted(_stays(asked)),
+            progress(f"waiting until {name} is free") as line,
+        ):
             async with asyncio.timeout(limit or None):
                 await _free(session, asked, line)
     except TimeoutError:
@@ -138,9 +141,6 @@ async def until_free(
             f"`claimctl explain {view.name} -n {view.namespace}`"
         )
         return ExitCode.FINDINGS
-    except asyncio.CancelledError:  # Ctrl-C
-        say(_stays(asked))
-        raise
     (say if err else print_lines)(f"{name} is released")
     return ExitCode.OK
 

@@ -171,7 +171,7 @@ class _Subject:
 async def _subject(
     client: Client, kinds: KindReader, namespace: str, kind: str, name: str
 ) -> _Subject:
-    resource, rule = await kinds.required(kind, also=("claim", "claimreservation", "pod"))
+    resource, rule = await kinds.required(kind, also=("claim", "claimreservation", "pod", "node"))
     ref = WorkloadRef(api_group=resource.group, kind=resource.kind, name=name)
     async with side_by_side() as group:
         listing = group.create_task(client.list(wire.PODS, namespace, partial=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from claimctl.commands.claims.election import Election, election
+from claimctl.commands.claims.election import Election, State, election
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look, server_version
@@ -122,6 +122,12 @@ class Installation:
     address: Address
     strangers: tuple[str, ...] = ()
     """Leases and Deployments that look like the controller's and are in other namespaces."""
+
+    @property
+    def outside(self) -> bool:
+        """Whether the controller that acts is none of a Deployment, such as one on a laptop: then
+        its rights are not those of the ServiceAccount."""
+        return self.account is None and not self.refused and self.election.state is State.ACTING
 
     @property
     def served_versions(self) -> dict[str, tuple[str, ...]]:

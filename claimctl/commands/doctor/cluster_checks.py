@@ -10,6 +10,7 @@ from claimctl.commands.doctor.dangling import dangling_findings
 from claimctl.commands.doctor.kubelet_faults import kubelet_faults
 from claimctl.commands.doctor.model import (
     NOT_INSTALLED,
+    OUTSIDE,
     STICKY_CHECK,
     CheckVerdict,
     Finding,
@@ -48,7 +49,7 @@ def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
 def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:
     refused = observed.refused.get(name)
     if refused is not None:
-        verdict = CheckVerdict.FACT if refused == NOT_INSTALLED else CheckVerdict.UNKNOWN
+        verdict = CheckVerdict.FACT if refused in (NOT_INSTALLED, OUTSIDE) else CheckVerdict.UNKNOWN
         return Finding(name, f"not checked: {refused}", verdict=verdict)
     return Finding(name, summary, verdict=CheckVerdict.OK)
 
@@ -60,9 +61,9 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "permissions": "the controller has its rights",
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
         "plans": "no downgrade and no upgrade is under way",
-        "kinds": "the kind of every workload has a rule, and the controller may read it",
+        "kinds": "the kind of every workload has a rule",
         "annotations": "every annotation of a workload names claims of its pods",
-        STICKY_CHECK: "the policy that names them is in force, and the controller may make them",
+        STICKY_CHECK: "the policy that names them is in force",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "held-devices": "every held device is published, and its node takes pods",
         "waiting-pods": "no pod waits for a claim, or with one",

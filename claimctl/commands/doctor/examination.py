@@ -19,7 +19,13 @@ from claimctl.commands.doctor.account import ControllerAccount, Installation, re
 from claimctl.commands.doctor.claim_matters import matters_of
 from claimctl.commands.doctor.dangling import in_doubt, still_listed, uids
 from claimctl.commands.doctor.missing_claims import missing_claims
-from claimctl.commands.doctor.model import NOT_INSTALLED, STICKY_CHECK, Finding, ObservedCluster
+from claimctl.commands.doctor.model import (
+    NOT_INSTALLED,
+    OUTSIDE,
+    STICKY_CHECK,
+    Finding,
+    ObservedCluster,
+)
 from claimctl.commands.doctor.rights import kind_problems, lacking_rights
 from claimctl.commands.doctor.sticky_check import asks, sticky_problems
 from claimctl.commands.doctor.versions import read_crds_release
@@ -85,16 +91,17 @@ async def examine(
     there, own = installation.result(), plurals.result()
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
-    rights_refused = NOT_INSTALLED
+    rights_refused = OUTSIDE if there.outside else NOT_INSTALLED
     asked: ControllerAccount | None = None
-    if there.account is not None or not missing:
+    if there.account is not None or not (missing or there.outside):
         asked = there.account or ControllerAccount(INSTALLED)
-        async with side_by_side() as group:
-            kinds = group.create_task(kind_problems(client, asked, observed.reservations))
+    async with side_by_side() as group:
+        kinds = group.create_task(kind_problems(client, asked, observed.reservations))
+        if asked is not None:
             lacking, rights_refused = await lacking_rights(
                 client, asked, detection, there.kubernetes
             )
-        observed = replace(observed, kinds=kinds.result())
+    observed = replace(observed, kinds=kinds.result())
     try:
         asking = observed.asking_sticky
         in_the_way = await sticky_problems(client, asked, asking) if asking else ()

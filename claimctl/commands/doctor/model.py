@@ -17,6 +17,7 @@ from claimctl.wire.unreadable import Unreadable
 
 STICKY_CHECK = "sticky-claims"
 NOT_INSTALLED = "claimctl is not installed"
+OUTSIDE = "the controller that acts has no Deployment here, so its user is not known"
 """Why a check of the installation is not made; the user's rights are not the reason."""
 
 

@@ -68,10 +68,14 @@ async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
 
 
 async def kind_problems(
-    client: Client, account: ControllerAccount, reservations: Iterable[ClaimReservation]
+    client: Client, account: ControllerAccount | None, reservations: Iterable[ClaimReservation]
 ) -> tuple[Finding, ...]:
     """The kinds that a ClaimReservation or a WorkloadKind names and that the controller cannot
-    know."""
+    know.
+
+    Args:
+        account: the controller's; None if its rights are not to be asked about.
+    """
     kinds = KindReader(client)
     refs = {reservation.spec.workload_ref for reservation in reservations}
     named = {(ref.api_group, ref.kind) for ref in refs} | (await kinds.rules()).keys()
@@ -79,7 +83,7 @@ async def kind_problems(
     for kind in sorted(named - WORKLOADS.keys()):
         state = await kinds.state(kind)
         problem = state.problem
-        if not problem and state.resource is not None:
+        if account is not None and not problem and state.resource is not None:
             problem = await _missing_role(client, account, state.resource)
         if problem:
             problems.append(Finding("kinds", problem, object=f"{kind[1]}.{kind[0]}"))

@@ -13,6 +13,7 @@ from claimctl.cli.documents import Document, Names, Part, by_names, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
+from claimctl.cli.session import if_interrupted
 from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.following import PlanResult
 from claimctl.controller.dialect import DialectUnknown
@@ -84,11 +85,12 @@ async def time_limit(flags: PlanFlags) -> AsyncIterator[None]:
             one out, or the dialect of the cluster is not known.
         UsageError: a namespace does not exist.
     """
+    stays = "" if flags.dry_run else "; what is done stays, and another run continues"
     try:
-        async with asyncio.timeout(flags.timeout):
-            yield
+        with if_interrupted(f"interrupted{stays}"):
+            async with asyncio.timeout(flags.timeout):
+                yield
     except TimeoutError:
-        stays = "" if flags.dry_run else "; the plan stays, and another run continues it"
         raise CommandFailed(f"--timeout: not finished after {flags.timeout:g} s{stays}") from None
     except (PlanRefused, DialectUnknown) as refused:
         raise CommandFailed(str(refused)) from None

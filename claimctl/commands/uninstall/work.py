@@ -18,7 +18,7 @@ from claimctl.cli.output import Table, columns, render
 from claimctl.cli.printer import say
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
-from claimctl.cli.session import Session, connection_of, in_session
+from claimctl.cli.session import Session, connection_of, if_interrupted, in_session
 from claimctl.cli.timing import WATCH_WAITS, WatchWaits
 from claimctl.commands.install.components import NAMESPACE, every_document
 from claimctl.commands.install.objects import Objects, check_helm, name_of
@@ -88,7 +88,7 @@ def ask(access: Access, wanted: UninstallWanted) -> None:
     async def look(session: Session) -> tuple[int, int]:
         objects = Objects(session.transport, session.clock)
         due = await present(objects, wanted.settings.lease_namespace)
-        return len((await _carry_out(session, wanted, write=False)).left), len(due)
+        return len((await carry_out(session, wanted, write=False)).left), len(due)
 
     changed, deleted = in_session(access, look)
     typer.confirm(
@@ -107,7 +107,7 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
         objects = Objects(session.transport, session.clock)
         namespace = wanted.settings.lease_namespace
         due = await present(objects, namespace) if mode.delete else []
-        result = await _carry_out(session, wanted, write=not (mode.verify or mode.dry_run))
+        result = await carry_out(session, wanted, write=not (mode.verify or mode.dry_run))
         if mode.stop and not result.left:
             result = await _stop(session, wanted, result)
         _show(result, wanted, output, mode)
@@ -128,11 +128,16 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
     return in_session(access, work)
 
 
-async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) -> UninstallResult:
+async def carry_out(session: Session, wanted: UninstallWanted, *, write: bool) -> UninstallResult:
+    """Take claimctl out, or only look; UsageError if a namespace of the scope does not exist."""
     # A controller inside the command warns when the watch of a deleted CRD ends.
     configure(level=Level.ERROR)
+    stays = "; what is done stays, and another run continues" if write else ""
     try:
-        with progress("taking claimctl out of the cluster") as line:
+        with (
+            if_interrupted(f"interrupted{stays}"),
+            progress("taking claimctl out of the cluster") as line,
+        ):
             manager = partial(Manager, transport=session.transport, clock=session.clock)
             objects = Objects(session.transport, session.clock)
             run = Uninstall(session.client, session.clock, wanted, objects, manager, line.say)
@@ -150,7 +155,7 @@ async def _stop(
         say("claimctl reschedule is stopped")
     stopped = await stop_controller(session.client, session.clock, namespace)
     say("the controller is stopped" if stopped else "no controller is installed")
-    after = await _carry_out(session, wanted, write=True)
+    after = await carry_out(session, wanted, write=True)
     after.removed[:0] = before.removed
     return after
 

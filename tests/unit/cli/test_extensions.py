@@ -68,7 +68,10 @@ def test_a_command_without_its_extension_says_in_one_line_how_to_get_it(
 ) -> None:
     install(monkeypatch)
     assert run(arguments) == ExitCode.USAGE
-    folders = {"demo": "./kube-in-process ./claimctl-demo", "reschedule": "./claimctl-reschedule"}
+    folders = {
+        "demo": "./kube-in-process ./claimctl-reschedule ./claimctl-demo",
+        "reschedule": "./claimctl-reschedule",
+    }
     assert capsys.readouterr().err == (
         f"error: claimctl {name} is not installed: `pip install {folders[name]}` in a clone of "
         f"claimctl, else pip install the wheel of claimctl-{name}, which is what claimctl[{name}] "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.support.claim_server import NAMESPACE, Server
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
+PROJECTS = ROOT.glob("*/pyproject.toml")
 NAMES = {
     ANNOTATION,
     FINALIZER,
@@ -131,6 +133,32 @@ def test_what_never_happens_is_said_of_the_controller_alone() -> None:
     )
     assert heading.startswith("What the controller never does\n")
     assert "`claimctl reschedule` evicts pods" in heading
+
+
+FOLDERS = {"claimctl": ".", **{name.parent.name: f"./{name.parent.name}" for name in PROJECTS}}
+"""By the name of a distribution, its folder in a clone."""
+
+
+def folders_needed_by(folder: str) -> set[str]:
+    """The folders of the distributions that the one in a folder needs."""
+    project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
+    names = {re.split(r"[<>=]", need)[0] for need in project["project"]["dependencies"]}
+    return {FOLDERS[name] for name in names & FOLDERS.keys()}
+
+
+def test_an_installation_from_a_clone_names_all_that_it_needs() -> None:
+    """pip looks on an index for the distribution of a folder that is not named."""
+    assert folders_needed_by("./claimctl-reschedule") == {"."}
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("*/*.md")]
+    commands = [
+        (page.name, command.split())
+        for page in pages
+        for command in re.findall(r"pip install((?: \.[-\w/]*)+)", page.read_text(encoding="utf-8"))
+    ]
+    assert ("README.md", ["."]) in commands
+    for name, folders in commands:
+        needs = {need for folder in folders for need in folders_needed_by(folder)}
+        assert needs <= {*folders}, name
 
 
 INSTALLATION = re.compile(

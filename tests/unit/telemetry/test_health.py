@@ -87,7 +87,9 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
 async def test_an_address_in_use_is_named() -> None:
     async with HealthServer(Probes(), LOCAL) as first:
         address = first.url.removeprefix("http://")
-        with pytest.raises(BindError, match=f"cannot listen on {address}: .*in use"):
+        with pytest.raises(
+            BindError, match=f"--bind-address: cannot listen on {address}: .*in use"
+        ):
             async with HealthServer(Probes(), address):
                 pass
 

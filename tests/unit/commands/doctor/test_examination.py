@@ -14,7 +14,7 @@ from claimctl.commands.doctor.model import CheckVerdict
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
-from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
+from tests.support.diagnosing import CHECKS, deployed, diagnosed, elected, problems, the
 
 
 def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "create")) -> None:
@@ -70,6 +70,7 @@ EVERYTHING = {
 async def test_what_may_not_be_read_is_unknown_and_the_rest_is_checked(plural: str) -> None:
     made = Server.started()
     elected(made)
+    deployed(made, ready=2)
     made.orphan()
     forbidding(made, plural)
     found = await diagnosed(made)
@@ -96,6 +97,25 @@ async def test_one_namespace_can_be_checked_alone() -> None:
     made.orphan()
     assert problems(await diagnosed(made, "other")) == []
     assert problems(await diagnosed(made, NAMESPACE)) == [("orphans", "slice")]
+
+
+async def test_the_rights_of_the_service_account_say_nothing_of_a_controller_without_it() -> None:
+    made, asked = Server.started(), Counter[str]()
+    elected(made)
+
+    def count(point: FaultPoint) -> None:
+        asked[point.plural] += 1
+
+    made.handler.fault = count
+    permissions = the(await diagnosed(made), "permissions")
+    assert permissions.verdict is CheckVerdict.FACT
+    assert permissions.message == (
+        "not checked: the controller that acts has no Deployment here, so its user is not known"
+    )
+    assert asked["subjectaccessreviews"] == 0
+    deployed(made, ready=2)
+    assert the(await diagnosed(made), "permissions").verdict is CheckVerdict.OK
+    assert asked["subjectaccessreviews"] > 0
 
 
 def unmatched(made: Server) -> None:

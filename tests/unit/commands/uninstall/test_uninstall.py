@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.cli import main
+from claimctl.cli.session import Session
 from claimctl.commands.uninstall.model import Leftover, Removed
 from claimctl.commands.uninstall.run import UninstallResult, UninstallWanted
-from claimctl.commands.uninstall.work import conclusion, document, exit_code, table
+from claimctl.commands.uninstall.work import carry_out, conclusion, document, exit_code, table
 from claimctl.controller.settings import Settings
+from tests.support.claim_server import NAMESPACE, Server
 from tests.support.printed import as_json
 
 LEFT = Leftover("ClaimReservation", "ml", "train", "HistoryUnknown", "waits", 250.0)
@@ -38,6 +43,28 @@ def test_bad_input_is_one_line_that_names_the_flag(
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("write", [True, False])
+async def test_ctrl_c_says_that_what_is_done_stays(
+    write: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Server.started(NAMESPACE)
+    session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
+    asked = asyncio.Event()
+
+    def hang(point: FaultPoint) -> Fault:
+        asked.set()
+        return Fault(hang=True)
+
+    server.handler.fault = hang
+    task = asyncio.create_task(carry_out(session, WANTED, write=write))
+    await asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    stays = "; what is done stays, and another run continues" if write else ""
+    assert capsys.readouterr().err == f"interrupted{stays}\n"
 
 
 def test_the_exit_code_says_whether_anything_is_left() -> None:
