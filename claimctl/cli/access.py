@@ -1,4 +1,8 @@
-"""kubectl's connection flags, for every command that talks to a cluster."""
+"""kubectl's connection flags, for every command that talks to a cluster.
+
+Each annotated field of ``Access`` is a flag. A command gets the flags by ``@connecting`` and a
+parameter ``access: Access = DEFAULT``.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,12 @@ from claimctl.cli.flags import flags_of, spread
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, named
 
 REQUEST_SECONDS = Seconds(30)
+"""How long a request may take, unless the user says otherwise."""
 NO_LIMIT = Seconds(0)
 
 
 def _hidden(usage: str, help_: str) -> Any:
+    """An option that only ``claimctl --help`` shows (``connection_flags``)."""
     return named(usage, help_, "none", hidden=True)
 
 
@@ -81,12 +87,13 @@ class Access:
 
 
 DEFAULT = Access()
+"""Stands in the signature of a command. The decorators below replace it by what the user gives."""
 
 
 def connection_flags() -> list[tuple[str, str]]:
     """The flags of every command that asks a cluster, and their help, for ``claimctl --help``."""
     options = [get_args(hint)[1] for hint in flags_of(Access).values()]
-    # typer takes the first name for the default
+    # in an annotation, typer keeps the first name of an option as its default
     return [
         (f"{', '.join([*it.param_decls, it.default])} {it.metavar or ''}".strip(), it.help)
         for it in options

@@ -1,4 +1,8 @@
-"""The entry point of ``claimctl`` and of ``kubectl-claim`` (``kubectl claim``)."""
+"""The entry point of ``claimctl`` and of ``kubectl-claim`` (``kubectl claim``).
+
+``run`` brings the arguments into the form that click reads (``_for_click``). ``LazyGroup`` finds
+the command in the ``registry``, and only then imports its module (``load``).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -52,6 +57,7 @@ class LazyGroup(typer_internals.ReadsPlainly, typer.core.TyperGroup):
         return entry.name, command, args[words:]
 
     def _without_command(self, ctx: Any, args: list[str]) -> Any:
+        """What the first word stands for, if it begins no command."""
         word = args[0]
         if word in FAMILIES:
             return word, _family(word), args[1:]
@@ -152,7 +158,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         typer_internals.answer_shells()
     return guarded(
         lambda: build()(
-            args=_in_order(_with_dry_run(list(arguments))) or ["--help"],
+            args=_for_click(_with_dry_run(list(arguments))) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
@@ -167,39 +173,59 @@ def _with_dry_run(arguments: list[str]) -> list[str]:
     return ["--dry-run=client" if argument == "--dry-run" else argument for argument in arguments]
 
 
-def _in_order(arguments: list[str]) -> list[str]:
-    """Take common words where people type them.
+def _for_click(arguments: list[str]) -> list[str]:
+    """The arguments as click reads them; UsageError for flags that people know from kubectl."""
+    if (usual := _in_usual_words(arguments)) is not None:
+        return usual
+    _refuse(arguments)
+    return _with_global_flags_first(arguments)
 
-    ``--color`` and ``--debug`` may stand after the command. ``--version`` and ``help COMMAND`` are
-    other words for ``version --client`` and ``COMMAND --help``.
+
+def _in_usual_words(arguments: list[str]) -> list[str] | None:
+    """Take ``--version`` for ``version --client``, and ``help COMMAND`` for ``COMMAND --help``.
+
+    The first word of a family of commands asks for help, if it stands alone. None for any other
+    command line.
     """
-    if arguments[:1] == ["--version"]:
-        return ["version", "--client", *arguments[1:]]
-    if arguments[:1] == ["help"]:
-        return [*arguments[1:], "--help"]
-    if len(arguments) == 1 and arguments[0] in FAMILIES:
-        return [*arguments, "--help"]
-    if arguments[:1] and arguments[0] in _FLAGS_OF_COMMANDS:
-        flag = arguments[0]
-        raise UsageError(f"{flag}: put it after the command, as in `claimctl get {flag} ...`")
-    verbose = next(filter(_VERBOSITY.fullmatch, arguments), "")
-    if verbose:
-        raise UsageError(f"{verbose}: there are no levels; --debug prints tracebacks of errors")
-    first: list[str] = []
-    rest = list(arguments)
-    end = rest.index("--") if "--" in rest else len(rest)
-    for index in reversed(range(end)):
-        if rest[index] == "--debug" or rest[index].startswith("--color="):
-            first = [rest.pop(index), *first]
-        elif rest[index] == "--color":
-            first = [*rest[index : index + 2], *first]
-            del rest[index : index + 2]
-    return first + rest
+    match arguments:
+        case ["--version", *rest]:
+            return ["version", "--client", *rest]
+        case ["help", *rest]:
+            return [*rest, "--help"]
+        case [word] if word in FAMILIES:
+            return [word, "--help"]
+    return None
 
 
 _VERBOSITY = re.compile(r"-v=?[0-9]+|--v=[0-9]+")
 """kubectl's flag for the level of its log."""
 _FLAGS_OF_COMMANDS = ("-n", "--namespace", "-A", "--context", "--kubeconfig", "-o", "--output")
+
+
+def _refuse(arguments: list[str]) -> None:
+    """Raise UsageError for a flag of a command before it, and for kubectl's log levels."""
+    if arguments and arguments[0] in _FLAGS_OF_COMMANDS:
+        flag = arguments[0]
+        raise UsageError(f"{flag}: put it after the command, as in `claimctl get {flag} ...`")
+    verbose = next(filter(_VERBOSITY.fullmatch, arguments), "")
+    if verbose:
+        raise UsageError(f"{verbose}: there are no levels; --debug prints tracebacks of errors")
+
+
+def _with_global_flags_first(arguments: list[str]) -> list[str]:
+    """Let ``--color`` and ``--debug`` stand after the command, up to a ``--``."""
+    first, rest = list[str](), list[str]()
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            rest += (word, *words)
+        elif word == "--debug" or word.startswith("--color="):
+            first.append(word)
+        elif word == "--color":
+            first += (word, *islice(words, 1))
+        else:
+            rest.append(word)
+    return first + rest
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 ``judge`` is a pure function of one claim that was read live. ``_Entries`` sorts the claim's list,
 ``_judge_allocated`` asks the questions, and ``_cause`` has the causes in their order. A new cause
-gets a case there, and its text in ``_message``. What blocks freeing a claim is said by ``_users``
-for pods and by ``_holders_left`` for other objects.
+gets a case there, and its text in ``_message``. What blocks freeing a claim is said by
+``_users_left`` for pods and by ``_holders_left`` for other objects.
 
 Nothing here is about time: how long a release waits is decided by the controller that makes it (see
 ``adoption``).
@@ -54,7 +54,7 @@ def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     if scanned.reserved or scanned.claim.status.allocation is None:
         return ()
     holders = _holders(scanned)
-    if not _users(scanned):
+    if not _users_left(scanned):
         return holders
     own = own_holds(scanned.claim)
     return tuple(holder for holder in holders if holder.uid in own)
@@ -94,6 +94,7 @@ def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
 
 
 def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
+    """Judge an allocated claim: which entries go, why it is an orphan, and what blocks that."""
     claim, entries = scanned.claim, _Entries.of(scanned)
     # 1. Has claimctl left entries in the list? Only these go. Other pods and other holders keep
     # theirs, and the claim stays allocated for them: so nothing blocks this.
@@ -103,12 +104,12 @@ def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
         message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
         return Orphan(cause, message, entries=entries.releasable)
     # 2. Is it an orphan?
-    users = _users(scanned)
-    present = _cause(scanned, entries, in_use=bool(users))
+    users_left = _users_left(scanned)
+    present = _cause(scanned, entries, in_use=bool(users_left))
     if present is None:
         return None
     # 3. What blocks freeing it?
-    blockers = (*users, *_holders_left(scanned, entries))
+    blockers = (*users_left, *_holders_left(scanned, entries))
     return Orphan(present, _message(present, entries, claim), blockers, entries.releasable)
 
 
@@ -287,7 +288,7 @@ def _names(references: Iterable[Reference]) -> str:
     return listed(map(describe, references))
 
 
-def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
+def _users_left(scanned: ScannedClaim) -> tuple[Blocker, ...]:
     """Blockers for the pods that use the claim or may start to use it at any moment.
 
     Pods that are not listed and that a scheduler may still bind are not included: the controller

@@ -13,6 +13,9 @@ the steps follows from the objects, and a run that was interrupted is continued 
    run.
 5. Holds and other entries without a ClaimReservation are adopted by one
    (``claimctl.commands.orphans.adoption``).
+
+``Uninstall.run`` is the loop of rounds, ``_is_over`` says when it ends, and ``_act`` makes the
+writes of a round. What is left, and why, is decided in ``claimctl.commands.uninstall.judge``.
 """
 
 from __future__ import annotations
@@ -110,12 +113,12 @@ class Uninstall:
         self._applied: list[Object] = []
         """The CRDs that this run has made."""
         self._was_clean = False
-        """Whether the scan before showed nothing."""
-        self._seen: object = None
-        """What it showed, and what was removed by then."""
+        """Whether the last scan showed nothing."""
+        self._last_seen: object = None
+        """What the last scan showed, and how much was removed by then."""
         self._began = clock.monotonic()
         self._changed = self._began
-        """When that was new."""
+        """When ``_last_seen`` changed."""
 
     async def look(self) -> UninstallResult:
         """Say what is left, and write nothing; NoSuchNamespace if one of its scope is missing."""
@@ -142,8 +145,8 @@ class Uninstall:
                 await self._act(seen)
                 waited = self._clock.monotonic() - self._changed
                 # API servers learn by their watches that the policy is out of force
-                late = seen.bindings or not result.left
-                again = max(LATE_SECONDS, took) if late else pause(waited, took)
+                soon = seen.bindings or not result.left
+                again = max(LATE_SECONDS, took) if soon else pause(waited, took)
                 await self._clock.sleep(again)
         finally:
             await self._successor.close()
@@ -169,28 +172,31 @@ class Uninstall:
     def _judge(self, scan: Scan) -> UninstallResult:
         rules = self._wanted.settings.rules(PodGroupDialect.name, FROM_1_36)
         left = judge.leftovers(scan, rules, self._clock.monotonic() - self._began)
-        refused = self._writer.refused
-        left = tuple(
-            structs.replace(leftover, message=f"{leftover.message}; {refused[where]}", after=None)
-            if leftover.kind == RESOURCECLAIMS.kind
-            and (where := (leftover.namespace, leftover.name)) in refused
-            else leftover
-            for leftover in left
-        )
+        left = tuple(map(self._with_refusal, left))
         return UninstallResult(left, judge.notes(scan), self._writer.removed)
+
+    def _with_refusal(self, leftover: Leftover) -> Leftover:
+        """The leftover; if it is a claim whose write was refused, it says so, and time alone does
+        not help."""
+        refusal = self._writer.refused.get((leftover.namespace, leftover.name))
+        if leftover.kind != RESOURCECLAIMS.kind or refusal is None:
+            return leftover
+        return structs.replace(leftover, message=f"{leftover.message}; {refusal}", after=None)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether to end: nothing is left, the time is over, or nothing changes any more."""
         if self._is_clean(left):
             return True
         self._note_changes(scan, left)
-        late = self._clock.monotonic() - self._began >= self._wanted.timeout
-        return late or self._is_steady(scan, left)
+        timed_out = self._clock.monotonic() - self._began >= self._wanted.timeout
+        return timed_out or self._is_steady(scan, left)
 
     def _is_clean(self, left: tuple[Leftover, ...]) -> bool:
-        """Whether nothing is left. After writes, this has to be so twice, ``LATE_SECONDS`` apart: a
-        controller whose cache is late may make another ClaimReservation from an annotation that is
-        gone."""
+        """Whether nothing is left. After writes, two scans in a row have to show it.
+
+        They are ``LATE_SECONDS`` apart: a controller whose cache is late may make another
+        ClaimReservation from an annotation that is gone.
+        """
         twice, self._was_clean = self._was_clean, not left
         return not left and (twice or not self._writer.removed)
 
@@ -201,9 +207,9 @@ class Uninstall:
             len(self._writer.removed),
             scan.tended,
         )
-        if seen == self._seen:
+        if seen == self._last_seen:
             return
-        self._seen, self._changed = seen, self._clock.monotonic()
+        self._last_seen, self._changed = seen, self._clock.monotonic()
         kinds = sorted(Counter(leftover.kind for leftover in left).items())
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
         self._report(f"left: {counts}" if left else "nothing is left")
@@ -211,7 +217,7 @@ class Uninstall:
     def _is_steady(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether nothing has changed for long, although a controller was there where one is
         needed, and time alone does not help."""
-        untended = not scan.tended and _for_controller(scan)
+        untended = not scan.tended and _needs_controller(scan)
         if untended or any(map(judge.passes, left)):
             return False
         for_user = bool(left) and all(map(judge.is_for_user, left))
@@ -221,24 +227,29 @@ class Uninstall:
     # -- writing
 
     async def _act(self, scan: Scan) -> None:
-        """Make the writes that are possible now, in the order of the steps above."""
-        writer, traces = self._writer, _traces(scan)
+        """Make the writes that are possible now, by the steps at the head of this file."""
+        writer, to_adopt = self._writer, _to_adopt(scan)
+        # 1. Nothing makes another ClaimReservation.
         await writer.for_all(writer.remove_annotations, scan.workloads)
-        taken = {made.metadata.uid for scanned, _ in traces for made in scanned.adoptions}
         await self._end_sticky(scan)
-        withdrawn = [it for it in sticky.withdrawable(scan) if it.metadata.uid not in taken]
+        # 2. The ClaimReservations go; those that adopt a claim go by step 5.
+        adopting = {it.metadata.uid for scanned, _ in to_adopt for it in scanned.adoptions}
+        withdrawn = [it for it in sticky.withdrawable(scan) if it.metadata.uid not in adopting]
         await writer.for_all(partial(writer.withdraw, scan), withdrawn)
+        # 3. What else claimctl wrote goes from claims, nodes and pods.
         await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
         await self._stop_avoiding(scan)
         await self._untaint(scan)
-        if judge.runs_without_crds(scan) or not _for_controller(scan):
+        # 4. A controller is there for the rest. It needs the CRDs.
+        if judge.runs_without_crds(scan) or not _needs_controller(scan):
             return
         if not scan.tended and (missing := await self._missing_crds()):
             await self._apply_crds(missing, scan)
             return
         await self._successor.ensure()
+        # 5. What nobody answers for gets ClaimReservations.
         grace = self._wanted.grace
-        await writer.for_all(lambda wanted: writer.adopt(wanted, grace), traces)
+        await writer.for_all(lambda wanted: writer.adopt(wanted, grace), to_adopt)
 
     async def _end_sticky(self, scan: Scan) -> None:
         """Put the policy for sticky claims out of force, and let controllers forget its pods."""
@@ -306,12 +317,12 @@ class Uninstall:
             self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
 
 
-def _traces(scan: Scan) -> list[tuple[ScannedClaim, Orphan]]:
+def _to_adopt(scan: Scan) -> list[tuple[ScannedClaim, Orphan]]:
     """The claims whose entries of claimctl nobody answers for."""
     judged = ((scanned, judge.adoptable(scanned)) for scanned in scan.claims)
     return [(scanned, orphan) for scanned, orphan in judged if orphan is not None]
 
 
-def _for_controller(scan: Scan) -> bool:
+def _needs_controller(scan: Scan) -> bool:
     """Whether something is left that only a controller takes away."""
-    return bool(scan.reservations or judge.guarded_groups(scan) or _traces(scan))
+    return bool(scan.reservations or judge.guarded_groups(scan) or _to_adopt(scan))
