@@ -80,7 +80,6 @@ NO_TESTS_OF_ITS_NAME = {
     "commands/doctor/model.py": "data only",
     "commands/downgrade/flags.py": "data only",
     "commands/downgrade/following.py": "e2e/test_downgrade_command.py",
-    "commands/downgrade/report.py": "e2e/test_downgrade_command.py",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

@@ -84,7 +84,8 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     """What is left in workloads, plans, nodes, records of ``claimctl reschedule`` and pods."""
     for workload in scan.workloads:
         seen = listed(sorted(workload.annotations))
-        text = f"has the annotations {seen}; if it comes back, remove it where the manifest is kept"
+        what = "annotation" if len(workload.annotations) == 1 else "annotations"
+        text = f"has the {what} {seen}; if it comes back, remove it where the manifest is kept"
         yield _about(workload.meta, workload.resource.kind, Why.ANNOTATED, text)
     for plan in scan.plans:
         if not is_carried_out(plan):

@@ -209,6 +209,8 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
 def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason | None:
     snapshot = facts.snapshot
     if snapshot.claim is None:
+        if retention.held.reservation.metadata.deleting:
+            return Reason.WITHDRAWN
         missing = snapshot.template_missing
         reason = Reason.TEMPLATE_NOT_FOUND if missing else Reason.CLAIM_NOT_FOUND
         return Reason.TEMPLATE_INVALID if snapshot.template_refused else reason

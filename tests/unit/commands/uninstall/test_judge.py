@@ -302,7 +302,7 @@ def test_an_annotated_workload_is_left() -> None:
         *("Deployment", "ml", "train"),
         "Annotated",
     )
-    assert "claimctl.io/reserve" in left.message
+    assert left.message.startswith("has the annotation claimctl.io/reserve; ")
 
 
 @pytest.mark.parametrize(
