@@ -12,6 +12,8 @@ from labs.planting import Mutant
 
 CAUGHT, MISSED, BROKEN = 0, 1, 2
 """What became of the hunt of one bug. In a process of its own these are exit codes."""
+WRONG_FLAGS = 2
+"""The exit code of a command that does not know a flag."""
 WORDS = {CAUGHT: "caught", MISSED: "MISSED", BROKEN: "BROKEN"}
 Hunt = Callable[[str], tuple[int, str]]
 """Hunts the bug of a name; returns what became of it, and a line about that."""
@@ -34,9 +36,16 @@ def first_finding(
 
 
 def passes_elsewhere(*command: str) -> bool:
-    """Whether ``python -m COMMAND`` has no finding, in a process without the bug."""
+    """Whether ``python -m COMMAND`` has no finding, in a process without the bug.
+
+    Raises:
+        ValueError: the command has no such flags.
+    """
     whole = (sys.executable, "-m", *command)
-    return subprocess.run(whole, capture_output=True, check=False).returncode == 0
+    done = subprocess.run(whole, capture_output=True, text=True, check=False)
+    if done.returncode == WRONG_FLAGS:
+        raise ValueError(done.stderr)
+    return done.returncode == 0
 
 
 def ended(finding: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,10 +11,21 @@ import pytest
 
 from labs.findings import RunFindings
 from labs.habits.planted import TAKEN_OUT
-from labs.hunting import BROKEN, CAUGHT, MISSED, ended, first_finding, hunt_all, in_process
+from labs.hunting import (
+    BROKEN,
+    CAUGHT,
+    MISSED,
+    ended,
+    first_finding,
+    hunt_all,
+    in_process,
+    passes_elsewhere,
+)
 from labs.kinds.bugs import BUGS
 from labs.planting import Mutant, NoPlace, plant
+from labs.sticky import lab as sticky_lab
 from labs.sticky import mutants as sticky
+from labs.sticky.users import StickySize
 from labs.torture import mutants as torture
 
 MUTANTS = {
@@ -110,6 +122,16 @@ def test_the_first_finding_that_is_the_bugs_ends_a_hunt(capsys: pytest.CaptureFi
     assert next(seeds) == 4
     assert ended(first_finding(play, range(2), lambda _: True)) == MISSED
     assert capsys.readouterr().out == "seed 3: leaks: a claim\n-\n"
+
+
+def test_a_lab_that_does_not_know_a_flag_judges_no_finding() -> None:
+    with pytest.raises(ValueError, match="--no-such-flag"):
+        passes_elsewhere("labs", "sticky", "--no-such-flag=1")
+
+
+def test_a_bug_about_sticky_claims_is_hunted_with_flags_that_their_lab_knows() -> None:
+    flags = [f"--{each.name}=1" for each in fields(StickySize)]
+    assert sticky_lab.parsed(flags).lws == 1
 
 
 def test_a_hunt_that_cannot_begin_is_broken_and_not_caught() -> None:

@@ -7,8 +7,9 @@ wrong. ``python -m labs sticky --sets 40 --ordinals 20 --seeds 1`` is the large 
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -190,7 +191,8 @@ def _judge(testbed: Testbed, done: RunVerdict, *, faltering: bool) -> None:
     done.counts["writes of claimctl"] += done.writes
 
 
-def main(arguments: Sequence[str]) -> int:
+def parsed(arguments: Sequence[str]) -> Namespace:
+    """The flags; those of the size have the names of its fields."""
     parser = Parser("labs sticky", __doc__)
     parser.add_argument("--sets", type=number(), default=8, help="StatefulSets (%(default)s)")
     parser.add_argument("--ordinals", type=number(1), default=6, help="of each (%(default)s)")
@@ -201,16 +203,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--actions", type=number(1), default=80, help="of users (%(default)s)")
     parser.add_argument("--nodes", type=number(1), default=4, help="nodes (%(default)s)")
     add_seeds(parser, 4)
-    given = parser.parse_args(arguments)
-    size = StickySize(
-        given.sets,
-        given.ordinals,
-        given.jobs,
-        given.actions,
-        given.nodes,
-        given.lws,
-        given.groups,
-        given.members,
-    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parsed(arguments)
+    size = StickySize(**{each.name: getattr(given, each.name) for each in fields(StickySize)})
     tally = spread(partial(play, size=size), seeds(given), given.workers, batch=1)
     return report(tally, ("runs", f"{tally.runs} from SEED={given.seed}"))

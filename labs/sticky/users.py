@@ -38,14 +38,14 @@ class StickySize:
     jobs: int = 1
     actions: int = 25
     nodes: int = 3
-    leader_sets: int = 1
+    lws: int = 1
     groups: int = 2
     members: int = 2
 
     @property
     def devices(self) -> int:
         """The devices of a node: some more than all ordinals need together."""
-        in_groups = self.leader_sets * self.groups * self.members * MOST_ENTRIES
+        in_groups = self.lws * self.groups * self.members * MOST_ENTRIES
         ordinals = (self.sets + self.jobs) * self.ordinals + in_groups
         return -(-ordinals * 5 // (4 * self.nodes))
 
@@ -102,7 +102,7 @@ class StickyUsers(UserActions):
 
     def names(self) -> list[str]:
         sets = [f"set-{number}" for number in range(self.size.sets)]
-        leaders = [f"lws-{number}" for number in range(self.size.leader_sets)]
+        leaders = [f"lws-{number}" for number in range(self.size.lws)]
         return [*sets, *(f"job-{number}" for number in range(self.size.jobs)), *leaders]
 
     def _make(self, name: str) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
     PODS,
     RESOURCECLAIMS,
     STATEFULSETS,
     WORKLOADKINDS,
 )
+from claimctl.wire.workloads import CustomWorkload
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
@@ -262,10 +264,16 @@ async def test_pods_wait_until_their_workload_is_known(stage: Stage) -> None:
     await until_held(stage, *named("0-0"))
 
 
-async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> None:
+RANKED = "train-1.jobset-jobset-x--k8s-io.gpu.big"
+"""The claim of the pod that ``rank_1`` makes."""
+
+
+async def rank_1(stage: Stage) -> tuple[CustomWorkload, dict[str, Any]]:
+    """A workload of a kind by rule whose second pod runs on a claim that is held; gives the
+    workload, and the pod's body."""
     await define(stage, JOBSETS)
     await install_policy(stage)
-    await make_templates(stage, "big")
+    await make_templates(stage, "big", "other")
     rule = {
         "metadata": {"name": "jobsets.jobset.x-k8s.io"},
         "spec": {
@@ -284,21 +292,54 @@ async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> Non
     body["metadata"] |= {"name": "train-abc", "labels": {"rank": "1"}}
     await stage.create(PODS, owned(body, owner, JOBSETS))
     await stage.until_running(1)
-    claim = "train-1.jobset-jobset-x--k8s-io.gpu.big"
 
     async def held() -> bool:
-        return "jobsets/train" in await stage.references(claim)
+        return "jobsets/train" in await stage.references(RANKED)
 
-    await stage.until(held, f"{claim} is held")
-    before = await devices(stage)
+    await stage.until(held, f"{RANKED} is held")
+    return owner, body
+
+
+async def make_next(stage: Stage, owner: CustomWorkload, body: dict[str, Any]) -> None:
+    """Delete the pod of the ordinal, and make the next one."""
     await stage.delete(PODS, "train-abc")
     body["metadata"]["name"] = "train-xyz"
     await stage.create(PODS, owned(body, owner, JOBSETS))
     await stage.until_running(1)
+
+
+async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> None:
+    owner, body = await rank_1(stage)
+    before = await devices(stage)
+    await make_next(stage, owner, body)
     assert await devices(stage) == before
     await stage.delete(PODS, "train-xyz")
     await stage.delete(JOBSETS, "train")
     await until_claims(stage)
+
+
+async def test_a_kind_by_rule_whose_pods_ask_no_more_keeps_the_claim_until_a_person_deletes(
+    stage: Stage,
+) -> None:
+    owner, body = await rank_1(stage)
+    [reservation] = await stage.reservations()
+    del body["metadata"]["annotations"]
+    await make_next(stage, owner, body)
+    await stage.quiet(300)
+    assert await stage.references(RANKED) == ("jobsets/train",)
+    await stage.delete(CLAIMRESERVATIONS, reservation.metadata.name)
+    await stage.until(lambda: stage.gone(RESOURCECLAIMS, RANKED), "the claim is deleted")
+    # only the generated claim is left
+    assert [name.startswith("train-xyz-gpu-") for name in await devices(stage)] == [True]
+
+
+async def test_a_kind_by_rule_with_another_template_loses_the_claim_of_the_old_one(
+    stage: Stage,
+) -> None:
+    owner, body = await rank_1(stage)
+    body["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "other"
+    await make_next(stage, owner, body)
+    await until_claims(stage, RANKED.replace("big", "other"))
 
 
 @pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 from structlog.testing import capture_logs
 
 from claimctl.controller.caches.kinds import KindState, missing_right
 from claimctl.controller.kind_follower import KindFollower, status_of
+from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.kinds.rules import rule_of
@@ -14,8 +18,11 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindSpec
 from claimctl.wire.workloads import CustomWorkload
-from tests.support.builders import NOW, after
-from tests.unit.controller.cluster import define_custom_resources, filled, groups_server
+from tests.e2e.faulty import Faulty
+from tests.e2e.kinds import GANGS, definition
+from tests.support.builders import CLAIM, NAMESPACE, NOW, after
+from tests.support.counting_server import CountingServer
+from tests.unit.controller.cluster import define_custom_resources, filled, furnish, groups_server
 
 THINGS = Resource("x.io", "v1", "things", "Thing", CustomWorkload)
 
@@ -85,6 +92,78 @@ async def test_a_status_that_may_not_be_written_is_told_once() -> None:
     (line,) = [line for line in lines if line["log_level"] == "warning"]
     assert line["event"] == "statuses of WorkloadKinds are not written"
     assert "no right to patch" in line["error"]
+
+
+async def reserved_for_gangs() -> tuple[CountingServer, KindFollower]:
+    """A Gang, the ClaimReservation that names it, and a follower that has not begun."""
+    made, _ = groups_server()
+    define_custom_resources(made)
+    made.create("customresourcedefinitions", definition(GANGS))
+    made.create("gangs", {"metadata": {"name": "train", "namespace": NAMESPACE}})
+    ref = {"apiGroup": GANGS.group, "kind": GANGS.kind, "name": "train"}
+    body = {
+        "apiVersion": "claimctl.io/v1alpha1",
+        "kind": "ClaimReservation",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": {"resourceClaimName": CLAIM, "workloadRef": ref},
+    }
+    made.create("claimreservations", body)
+    caches = await filled(made)
+    return made, KindFollower(made.client, caches, LoopClock(NOW), lambda: None, lambda: True)
+
+
+async def began(follower: KindFollower) -> tuple[float, str]:
+    """For how many seconds it begins, and why the state of the Gangs is unknown then."""
+    tasks, loop = Tasks(), asyncio.get_running_loop()
+    before = loop.time()
+    await follower.begin(tasks)
+    passed = loop.time() - before
+    problem = follower._caches.kinds.problem((GANGS.group, GANGS.kind))
+    await tasks.stop(deadline=1.0)
+    return passed, problem
+
+
+async def test_it_begins_when_the_kinds_that_reservations_name_are_listed() -> None:
+    made, follower = await reserved_for_gangs()
+
+    def slow(point: FaultPoint) -> Fault | None:
+        return Fault(delay=3.0) if (point.verb, point.plural) == ("list", "gangs") else None
+
+    made.handler.fault = slow
+    passed, problem = await began(follower)
+    assert passed == pytest.approx(3.0, abs=0.5)
+    assert problem == ""
+
+
+async def test_a_kind_whose_list_does_not_come_is_waited_for_10_s() -> None:
+    made, follower = await reserved_for_gangs()
+
+    def silent(point: FaultPoint) -> Fault | None:
+        return Fault(hang=True) if (point.verb, point.plural) == ("list", "gangs") else None
+
+    made.handler.fault = silent
+    passed, problem = await began(follower)
+    assert passed == pytest.approx(10.0)
+    assert problem == "Gang of acme.example is not listed yet"
+
+
+async def test_a_server_that_fails_ends_the_wait_for_kinds() -> None:
+    made, follower = await reserved_for_gangs()
+    refusal = Fault(status=400, reason="BadRequest")
+    refusing = Faulty(made.transport, lambda _, path: refusal if path == "/apis" else None)
+    follower._client = Client(refusing, LoopClock(NOW))
+    passed, problem = await began(follower)
+    assert passed < 1.0
+    assert problem == "claimctl has not looked for Gang of acme.example yet"
+
+
+async def test_without_a_kind_to_wait_for_nothing_is_asked_at_the_beginning() -> None:
+    made, _ = groups_server()
+    furnish(made)
+    caches = await filled(made)
+    follower = KindFollower(made.client, caches, LoopClock(NOW), lambda: None, lambda: True)
+    await follower.begin(Tasks())
+    assert made.requests == []
 
 
 async def test_kinds_that_nobody_uses_and_no_server_serves_are_one_line() -> None:
