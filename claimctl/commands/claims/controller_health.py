@@ -98,18 +98,17 @@ def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
     """All signs that no controller acts on the claim, or that its writes fail. A claim with parts
     that cannot be read is left alone, so only the Lease is judged then."""
     retentions = () if assessment.snapshot.unreadable_parts else assessment.retentions
-    return (
-        *([Trouble(Sign.NOT_ACTING, election.message, "")] * (election.state is State.NOT_ACTING)),
-        *(
-            Trouble(sign, f"ClaimReservation {retention.held.name} {message}", retention.held.name)
-            for retention in retentions
-            for sign, message in (
-                *_status_signs(assessment, retention),
-                *_missing_hold(assessment, retention),
-                *_stalled_release(assessment, retention),
-            )
-        ),
-    )
+    not_acting = election.state is State.NOT_ACTING
+    seen = [Trouble(Sign.NOT_ACTING, election.message, "")] if not_acting else []
+    for retention in retentions:
+        name = retention.held.name
+        signs = (
+            *_status_signs(assessment, retention),
+            *_missing_hold(assessment, retention),
+            *_stalled_release(assessment, retention),
+        )
+        seen += [Trouble(sign, f"ClaimReservation {name} {text}", name) for sign, text in signs]
+    return tuple(seen)
 
 
 def _status_signs(

@@ -139,7 +139,8 @@ def _as_asked(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> Retenti
 
 
 def _present(snapshot: Snapshot, claim: ResourceClaim, held: Held) -> RetentionDecision:
-    """A decision that asks for nothing yet, with the references of the reservation."""
+    """The references of the reservation, in a decision that asks for nothing, since the workload
+    does not exist. The cases of ``_as_asked`` change what is otherwise."""
     recorded = recorded_reference(claim, held.reservation, held.resource)
     exists = held.resource and held.workload.exists
     reference = held.reference if exists else recorded
