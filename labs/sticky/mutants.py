@@ -76,6 +76,33 @@ MUTANTS = (
         "held.workload.claim_over",
         "False",
     ),
+    Mutant(
+        "ask for no size of groups",
+        ORDINALS,
+        "_wish",
+        "zip(sticky.whose, workload.verdict.ordinals, strict=False)",
+        "zip(sticky.whose[:1], workload.verdict.ordinals, strict=False)",
+    ),
+    Mutant(
+        "take a group that is away for one that asks for nothing",
+        ORDINALS,
+        "_asks",
+        """
+        if facts.part is None:
+            return True
+        """,
+        """
+        if facts.part is None:
+            return False
+        """,
+    ),
+    Mutant(
+        "look for workers among the leaders",
+        "claimctl.wire.workloads",
+        "part_for",
+        'f"{name}-{ordinal.number}"',
+        "name",
+    ),
 )
 """That a claim is deleted only after a LIST of pods is in test_lifecycle_sticky.py: no seed has met
 the moment in which a cache misses a pod."""

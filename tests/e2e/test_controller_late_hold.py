@@ -187,11 +187,11 @@ def test_the_witness_takes_a_driver_for_one_that_wants_one_pod_as_claimctl_does(
     for driver in ("slow", "good"):
         result = {"driver": driver, "pool": "node-0", "device": "dev-0", "request": "gpu"}
         allocation = {"devices": {"results": [result]}}
-        body = {"spec": {}, "status": {"allocation": allocation}}
-        tell("resource.k8s.io", "resourceclaims", driver, body)
+        claim = {"spec": {}, "status": {"allocation": allocation}}
+        tell("resource.k8s.io", "resourceclaims", driver, claim)
     status = {"conditions": [{"type": "Reserved", "status": "True", "reason": reason}]}
-    body = {"spec": {"resourceClaimName": "slow"}, "status": status}
-    tell("claimctl.io", "claimreservations", "slow", body)
+    reservation = {"spec": {"resourceClaimName": "slow"}, "status": status}
+    tell("claimctl.io", "claimreservations", "slow", reservation)
     assert taken_for_one_pod_drivers(history) == taken
 
 
