@@ -56,7 +56,9 @@ async def test_another_object_that_is_not_there(kind: str) -> None:
 
 
 async def test_an_unknown_kind_is_told_which_there_are() -> None:
-    with pytest.raises(UsageError, match=r"'foo': no kind .*; there are: ") as caught:
+    with pytest.raises(
+        UsageError, match=r"'foo': claimctl knows no such kind; there are: "
+    ) as caught:
         await asked(Server.started(), "foo", "x")
     kinds = str(caught.value).split(": ")[-1].split(", ")
     assert {"claim", "claimreservation", "pod", "deployment", "jobset"} <= set(kinds)
