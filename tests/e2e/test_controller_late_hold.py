@@ -183,7 +183,6 @@ def test_the_witness_takes_a_driver_for_one_that_wants_one_pod_as_claimctl_does(
         head = (number, "ADDED", group, plural, NAMESPACE, name)
         history.append(Revision(*head, data, None, "user", "create", 0.0))
 
-    body: dict[str, Any]
     for driver in ("slow", "good"):
         result = {"driver": driver, "pool": "node-0", "device": "dev-0", "request": "gpu"}
         allocation = {"devices": {"results": [result]}}
