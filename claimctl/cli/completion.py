@@ -44,7 +44,7 @@ NAMES = frozenset({"namespace", "namespaces", "context", "cluster", "user"})
 
 
 def complete_names(command: Any) -> None:
-    """Let a command's arguments and options complete names. Connection flags are offered, too."""
+    """Let a command's arguments and options complete names. Hidden flags are offered, too."""
     for parameter in command.params:
         if getattr(parameter, "hidden", False):
             parameter.hidden = False

@@ -51,7 +51,8 @@ def parse(
         others: whether the cluster may know the kind: then the word before the slash is its name.
 
     Raises:
-        UsageError: the kind is not one of ``kinds``, or the name is not a DNS name.
+        UsageError: the kind is not one of ``kinds``.
+        typer.BadParameter: the name is not a DNS name.
     """
     word, slash, name = given.rpartition("/")
     if not slash:

@@ -132,7 +132,7 @@ async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tupl
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
     """Whether an action is permitted in all the namespaces; in the whole cluster if there are none,
-    or if the right counts only there."""
+    and for ``BINDING``. A controller of some namespaces needs no other right of the cluster."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
         return await client.allowed(right)

@@ -141,7 +141,8 @@ async def _next_run(
 
 
 async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatus:
-    """The status that the plan would reach. Writes nothing; raises what ``begin`` does.
+    """The status that the plan would reach. Writes nothing; raises what ``begin``
+    does, but for CRDs that are missing and, unless it is of an upgrade, for a plan that is there.
 
     The references that an existing plan has on record count, as they would for a run.
     """

@@ -60,7 +60,7 @@ class _Restoration(PlanRun):
         super().__init__(client, plan, clock, writes=writes)
         self._dialect = dialect
         self._existing: dict[str, bool | None] = {}
-        """By the UID of a reference: whether its object exists with this UID."""
+        """By the UID of a reference: whether its object exists, a PodGroup also anew."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
         self._discovery = Discovery(client)

@@ -175,8 +175,8 @@ class QueueRunner(Generic[K]):
         self._after_change()
 
     def retry(self, key: K, at_least: float = 0.0, error: BaseException | None = None) -> float:
-        """Add a failed key, which is held, again; return the seconds until it is tried. If the
-        request was refused or is final, no event shortens its pause.
+        """Add a failed key, which is held, again; return the seconds until it is tried. No
+        event shortens the pause after a refused request, and the backoff after a final error.
 
         Args:
             error: the error of the failure, if known.

@@ -15,8 +15,8 @@ Tenant = Hashable
 class Turns(Generic[K]):
     """The ready keys by tenant; a pure data structure.
 
-    The tenant with the fewest keys in work has the next turn, and of several the one whose last
-    turn began or ended longest ago. So a tenant without a key in work waits for one turn of each
+    The tenant with the fewest keys in work has the next turn, and of several the one that has
+    stood in its line for longest. So a tenant without a key in work waits for one turn of each
     other tenant at most, and slow keys of one tenant leave the others their share of the workers.
     The keys of one tenant are taken in the order in which they were added.
     """

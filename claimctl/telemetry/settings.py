@@ -1,8 +1,8 @@
 """The exporters that the OTEL_* variables select.
 
-This module reads only the variables that the SDK does not read itself. The SDK reads sampler,
-limits, batches, headers and timeouts. Without an endpoint and without a named exporter nothing is
-sent: a controller must not log errors about a collector that does not exist.
+This module reads which exporters are asked for, where they send, and the resource. The SDK itself
+reads sampler, limits, batches, headers and timeouts. Without an endpoint and without a named
+exporter nothing is sent: a controller must not log errors about a collector that does not exist.
 """
 
 from __future__ import annotations

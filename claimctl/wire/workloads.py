@@ -209,7 +209,7 @@ class OrdinalWish(StrEnum):
 
 
 def has_ordinals(workload: Workload) -> bool:
-    """Whether each pod of the workload has an ordinal."""
+    """Whether each pod of the workload has an ordinal of one number: not for groups of pods."""
     if isinstance(workload, Job):
         return workload.spec.completion_mode == "Indexed"
     return isinstance(workload, StatefulSet)

@@ -2,7 +2,7 @@
 
 The Lease shows whether a controller is elected (``election``). An elected controller may be
 throttled, or lack rights. This shows in objects that the controller should have written by now and
-has not. ``troubles`` collects the signs; each kind of them has a function that yields it.
+has not. ``troubles`` collects the signs by one function for each way to look.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
 
 def node_lines(node: NodeExplanation) -> list[str]:
     """The explanation as text."""
-    where = f" of namespace {node.scope}, the only one that you may read" if node.scope else ""
+    where = f" of namespace {node.scope}; you may not read all namespaces" if node.scope else ""
     taints = [fact("Taints", ", ".join(node.taints))] if node.taints else []
     return [
         fact("Node", node.name),

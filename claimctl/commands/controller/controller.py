@@ -1,4 +1,4 @@
-"""``claimctl controller``: run the reconcilers until SIGTERM."""
+"""``claimctl controller``: run the reconcilers until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Decide whether a claim is an orphan, and what forbids freeing it.
 
 ``judge`` is a pure function of one claim that was read live. ``_Entries`` sorts the claim's list,
-``_judge_allocated`` asks the questions, and ``_cause`` has the causes in their order. A new cause
-gets a case there, and its text in ``_message``. What blocks freeing a claim is said by
-``_users_left`` for pods and by ``_holders_left`` for other objects.
+``_judge_allocated`` asks the questions, and ``_cause`` has the causes of a claim that nothing else
+keeps, in their order. A new one gets a case there, and its text in ``_message``. What blocks
+freeing a claim is said by ``_users_left`` for pods and by ``_holders_left`` for other objects.
 
 Nothing here is about time: how long a release waits is decided by the controller that makes it (see
 ``adoption``).
@@ -96,8 +96,8 @@ def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
 def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
     """Judge an allocated claim: which entries go, why it is an orphan, and what blocks that."""
     claim, entries = scanned.claim, _Entries.of(scanned)
-    # 1. Has claimctl left entries in the list? Only these go. Other pods and other holders keep
-    # theirs, and the claim stays allocated for them: so nothing blocks this.
+    # 1. Has claimctl left entries in the list? They go, and what nobody answers for. Other pods and
+    # other holders keep theirs, and the claim stays allocated for them: so nothing blocks this.
     left = _left_behind(scanned, entries)
     if (left or entries.guards) and not claim.metadata.deleting:
         cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD

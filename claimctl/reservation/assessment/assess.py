@@ -2,7 +2,7 @@
 
 The answers depend on each other in one direction: what each reservation asks for, which entries
 are claimctl's, what blocks a release, which list the claim should have, and from all of that the
-claim's phase. Nothing here says what to do; ``decide`` does.
+claim's phase. Nothing here says what to write; ``decide`` does.
 
 A hold is the entry of a workload. It keeps the claim allocated while no pod does. Three functions
 answer for the three situations: may the holds stay at all (``holds_step_aside``), what belongs in
@@ -119,7 +119,8 @@ class Assessment:
         """Whether KCM will remove the last pod of the list, and thereby deallocate.
 
         KCM up to 1.33 never looks at a claim again whose last pod ends while KCM does not run, or
-        while another client's entry is in the list. So claimctl leaves no claim to it.
+        while another client's entry is in the list. So claimctl takes no hold out to leave a
+        claim to it.
         """
         return self.lists_bound_pods and self.snapshot.rules.kcm_looks_at_claims
 
@@ -137,7 +138,8 @@ class Assessment:
 
 
 def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
-    """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
+    """Workloads to be read live: those that the cache lacks, or of which it shows another
+    incarnation than the claim.
 
     The claim may name an earlier incarnation, or one that the cache does not show yet. A
     workload that has ended by the rule of a foreign kind may go on later, and the cache may be

@@ -61,7 +61,7 @@ class Reason(StrEnum):
     HOLD_YIELDED = "HoldYielded"
     DEVICE_TAINTED = "DeviceTainted"
     DEVICE_GONE = "DeviceGone"
-    # why the hold stands in the list only while the last pod leaves
+    # why no hold is in the list: it comes while the last pod leaves, or after the plan
     HELD_BETWEEN_PODS = "HeldBetweenPods"
     DRIVER_REFUSES_HOLD = "DriverRefusesHold"
     FROZEN = "FrozenForDowngrade"

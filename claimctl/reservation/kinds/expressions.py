@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import cel
 
 DEEPEST_MACRO = 2
-"""How many macros may be inside each other: the time grows with this power of a list's length."""
+"""How many macros may be inside each other. How many values they copy is bounded besides, by
+``MOST_COPIES``."""
 DEEPEST_BRACKET = 50
 MOST_COPIES = 10_000_000
 """How many values may be copied for one answer: at about 50 ns each."""

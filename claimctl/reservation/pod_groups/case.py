@@ -149,8 +149,8 @@ def no_longer_needs(
     - Its reservations are withdrawn beside running pods of a group (see ``withdrawal``).
     - The claim's release can go on only after the group is gone, because too many pods have
       finished. The hold in the list keeps the claim allocated meanwhile.
-    - No reservation names the claim, and every ghost is known for 300 s. KCM deallocates
-      when the group is gone.
+    - No reservation names the claim, and this process and every ghost have been known for
+      300 s. KCM deallocates when the group is gone.
 
     Args:
         blockers: the blockers of the claim's release, without its finished pods; None if the claim
