@@ -276,7 +276,7 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
         ours, deleting = snapshot.consumers.removable, facts.claim.metadata.deleting
         if facts.lists_bound_pods:
             # the last of them takes the claim along, unless entries are left that claimctl wrote
-            return deleting or not snapshot.consumers.ahead
+            return deleting or not (snapshot.consumers.ahead or snapshot.ahead_unseen)
         return not (deleting or ours)
     return facts.kcm_time_left > 0
 
@@ -391,7 +391,8 @@ def _leaves_to_pods(facts: Assessment, retention: RetentionDecision) -> bool:
     """Whether the hold leaves the claim to listed pods, where pods are listed one by one.
 
     - A withdrawn hold leaves as soon as a listed pod is bound: kube-controller-manager (KCM)
-      deallocates with the last of them (``left_to_pods``).
+      deallocates with the last of them (``left_to_pods``). But it stays while the cache does not
+      show a pod that claimctl listed: such a pod may be pending, and KCM removes no pending pod.
     - Every hold leaves if nothing but pods that a scheduler listed is in the way. The scheduler
       frees a claim that lists only the pod for which it finds no node. Of several such pods,
       claimctl takes the entries out beside the hold.
@@ -399,7 +400,7 @@ def _leaves_to_pods(facts: Assessment, retention: RetentionDecision) -> bool:
     if facts.snapshot.needs_fence:
         return False
     if retention.reason is Reason.WITHDRAWN and retention.held.withdrawn and facts.left_to_pods:
-        return True
+        return not facts.snapshot.ahead_unseen
     only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
     return bool(facts.blockers) and only_listed and not facts.snapshot.consumers.left_listed
 

@@ -382,6 +382,14 @@ class Snapshot:
         """UIDs of the entries that claimctl wrote, by the claim's managedFields."""
         return uids_written_by(self.claim) if self.claim is not None else frozenset()
 
+    @property
+    def ahead_unseen(self) -> frozenset[str]:
+        """UIDs of the pods that claimctl listed and the cache does not show: they are gone, or the
+        cache is late and some of them may be pending."""
+        seen = {pod.metadata.uid for pod in self.pods}
+        entries = (entry.uid for entry in self.references if is_pod(entry))
+        return self.written_uids.intersection(entries) - seen
+
     @cached_property
     def consumers(self) -> Consumers:
         """The table of the cached pods."""

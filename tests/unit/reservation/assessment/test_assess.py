@@ -76,6 +76,16 @@ LATE = Memory(dead_age={"uid-p": 10.0})
             id="withdrawn, and beside a running pod one is listed ahead that waits",
         ),
         pytest.param(
+            replace(
+                WITHDRAWN,
+                claim=written_by_claimctl(claim(pod_ref("p"), pod_ref("w")), ["uid-w"]),
+                pods=(running("p"),),
+            ),
+            Phase.BLOCKED,
+            Reason.WITHDRAWN,
+            id="withdrawn, and beside a running pod one is listed ahead that the cache lacks",
+        ),
+        pytest.param(
             WITHDRAWN,
             Phase.LEFT_TO_KCM,
             Reason.WITHDRAWN,

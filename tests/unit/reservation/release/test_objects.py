@@ -23,7 +23,16 @@ from tests.support.builders import (
     running,
     written_by_claimctl,
 )
-from tests.support.claim_cases import ACTIVE, GONE, HOLD, WORKLOAD, held_status, lists, stage
+from tests.support.claim_cases import (
+    ACTIVE,
+    GONE,
+    HOLD,
+    WORKLOAD,
+    condition,
+    held_status,
+    lists,
+    stage,
+)
 from tests.support.stage import DecisionStage
 
 BEFORE_1_36 = Rules("hold", kcm_cleans_mixed_lists=False)
@@ -173,6 +182,20 @@ def test_a_withdrawal_beside_running_pods_gives_back_what_was_listed_ahead_first
     writes = on.settle(seconds=8)
     assert lists(writes) == [((pod_ref("a"),), False)]
     assert [type(write) for write in writes[1:]] == [SetFinalizer]
+
+
+def test_a_withdrawn_hold_stays_while_a_cache_that_is_late_lacks_a_pod_listed_ahead() -> None:
+    """The pod may be pending. Without the hold, nobody would take its entry out."""
+    on = withdrawn("a", "b")
+    assert on.claim is not None
+    on.claim = written_by_claimctl(on.claim, ["uid-b", WORKLOAD.uid])
+    on.put(running("a"))
+    on.unseen_pods["uid-b"] = pending("b")
+    assert on.settle(seconds=70) == []
+    assert condition(on, "Released") == ("False", "ConsumersLeft")
+    on.put(on.unseen_pods.pop("uid-b"))
+    assert lists(on.settle(seconds=1)) == [((pod_ref("a"), WORKLOAD), False)]
+    assert lists(on.settle(seconds=66)) == [((pod_ref("a"),), False)]
 
 
 def test_a_reservation_whose_hold_is_lost_stays_until_its_entries_ahead_are_gone() -> None:
