@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     PODS,
     RESOURCECLAIMS,
     STATEFULSETS,
-    WORKLOADKINDS,
+    Resource,
 )
-from claimctl.wire.workloads import CustomWorkload
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.kinds import define
-from tests.e2e.operators import JOBSETS, LEADERS, LeaderWorkerSets, owned
+from tests.e2e.kinds import define, describe, gangs
+from tests.e2e.operators import LEADERS, LeaderWorkerSets, owned
 from tests.e2e.sticky import (
     LIFE_WRITES,
     asking,
@@ -69,10 +69,10 @@ async def until_claims(stage: Stage, *names: str) -> None:
     await stage.until(holds, f"there are the claims {names}", 400)
 
 
-async def until_held(stage: Stage, *claims: str) -> None:
+async def until_held(stage: Stage, *claims: str, by: str = "leaderworkersets/train") -> None:
     async def holds() -> bool:
         lists = [await stage.references(name) for name in claims]
-        return all("leaderworkersets/train" in references for references in lists)
+        return all(by in references for references in lists)
 
     await stage.until(holds, f"{claims} are held")
 
@@ -264,71 +264,63 @@ async def test_pods_wait_until_their_workload_is_known(stage: Stage) -> None:
     await until_held(stage, *named("0-0"))
 
 
-RANKED = "train-1.jobset-jobset-x--k8s-io.gpu.big"
-"""The claim of the pod that ``rank_1`` makes."""
+def ranked(kind: Resource[Any], template: str = "big") -> str:
+    """The claim of the pod that ``rank_1`` makes."""
+    group = kind.group.replace("-", "--").replace(".", "-")
+    return f"train-1.gang-{group}.gpu.{template}"
 
 
-async def rank_1(stage: Stage) -> tuple[CustomWorkload, dict[str, Any]]:
+async def rank_1(stage: Stage, kind: Resource[Any]) -> tuple[ObjectHeader, dict[str, Any]]:
     """A workload of a kind by rule whose second pod runs on a claim that is held; gives the
     workload, and the pod's body."""
-    await define(stage, JOBSETS)
+    await define(stage, kind)
     await install_policy(stage)
     await make_templates(stage, "big", "other")
-    rule = {
-        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
-        "spec": {
-            "group": "jobset.x-k8s.io",
-            "kind": "JobSet",
-            "ordinals": {"labels": ["rank"], "counts": ["self.spec.replicatedJobs[0].replicas"]},
-        },
-    }
-    await stage.create(WORKLOADKINDS, rule)
+    await describe(stage, kind, ordinals={"labels": ["rank"], "counts": ["self.spec.size"]})
     await stage.started()
-    jobs = [{"name": "a", "replicas": 2, "template": {}}]
-    owner = await stage.create(
-        JOBSETS, {"metadata": {"name": "train"}, "spec": {"replicatedJobs": jobs}}
-    )
-    body = asking(manifests.stateful_set(), "*", ("gpu", "big"))["spec"]["template"]
-    body["metadata"] |= {"name": "train-abc", "labels": {"rank": "1"}}
-    await stage.create(PODS, owned(body, owner, JOBSETS))
+    body = {"metadata": {"name": "train"}, "spec": {"size": 2}}
+    owner: ObjectHeader = await stage.create(kind, body)
+    pod = asking(manifests.stateful_set(), "*", ("gpu", "big"))["spec"]["template"]
+    pod["metadata"] |= {"name": "train-abc", "labels": {"rank": "1"}}
+    await stage.create(PODS, owned(pod, owner, kind))
     await stage.until_running(1)
-
-    async def held() -> bool:
-        return "jobsets/train" in await stage.references(RANKED)
-
-    await stage.until(held, f"{RANKED} is held")
-    return owner, body
+    await until_held(stage, ranked(kind), by="gangs/train")
+    return owner, pod
 
 
-async def make_next(stage: Stage, owner: CustomWorkload, body: dict[str, Any]) -> None:
+async def make_next(
+    stage: Stage, kind: Resource[Any], owner: ObjectHeader, pod: dict[str, Any]
+) -> None:
     """Delete the pod of the ordinal, and make the next one."""
     await stage.delete(PODS, "train-abc")
-    body["metadata"]["name"] = "train-xyz"
-    await stage.create(PODS, owned(body, owner, JOBSETS))
+    pod["metadata"]["name"] = "train-xyz"
+    await stage.create(PODS, owned(pod, owner, kind))
     await stage.until_running(1)
 
 
 async def test_a_kind_by_rule_has_the_ordinals_of_its_label(stage: Stage) -> None:
-    owner, body = await rank_1(stage)
+    kind = gangs("by-rule")
+    owner, pod = await rank_1(stage, kind)
     before = await devices(stage)
-    await make_next(stage, owner, body)
+    await make_next(stage, kind, owner, pod)
     assert await devices(stage) == before
     await stage.delete(PODS, "train-xyz")
-    await stage.delete(JOBSETS, "train")
+    await stage.delete(kind, "train")
     await until_claims(stage)
 
 
 async def test_a_kind_by_rule_whose_pods_ask_no_more_keeps_the_claim_until_a_person_deletes(
     stage: Stage,
 ) -> None:
-    owner, body = await rank_1(stage)
+    kind = gangs("asks-no-more")
+    owner, pod = await rank_1(stage, kind)
     [reservation] = await stage.reservations()
-    del body["metadata"]["annotations"]
-    await make_next(stage, owner, body)
+    del pod["metadata"]["annotations"]
+    await make_next(stage, kind, owner, pod)
     await stage.quiet(300)
-    assert await stage.references(RANKED) == ("jobsets/train",)
+    assert await stage.references(ranked(kind)) == ("gangs/train",)
     await stage.delete(CLAIMRESERVATIONS, reservation.metadata.name)
-    await stage.until(lambda: stage.gone(RESOURCECLAIMS, RANKED), "the claim is deleted")
+    await stage.until(lambda: stage.gone(RESOURCECLAIMS, ranked(kind)), "the claim is deleted")
     # only the generated claim is left
     assert [name.startswith("train-xyz-gpu-") for name in await devices(stage)] == [True]
 
@@ -336,10 +328,11 @@ async def test_a_kind_by_rule_whose_pods_ask_no_more_keeps_the_claim_until_a_per
 async def test_a_kind_by_rule_with_another_template_loses_the_claim_of_the_old_one(
     stage: Stage,
 ) -> None:
-    owner, body = await rank_1(stage)
-    body["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "other"
-    await make_next(stage, owner, body)
-    await until_claims(stage, RANKED.replace("big", "other"))
+    kind = gangs("other-template")
+    owner, pod = await rank_1(stage, kind)
+    pod["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "other"
+    await make_next(stage, kind, owner, pod)
+    await until_claims(stage, ranked(kind, "other"))
 
 
 @pytest.mark.parametrize("write", range(1, LIFE_WRITES + 2))
