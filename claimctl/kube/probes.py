@@ -11,13 +11,17 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
+from claimctl.telemetry.face import LateLogger, Metric
 from claimctl.wire.meta import reaches
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
+
+log = LateLogger(__name__)
 
 _LOOK_SECONDS = 0.05
 """Time between two looks at the position."""
@@ -36,6 +40,10 @@ first answer after it.
 """
 _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
+_SILENT_SECONDS = 60.0
+"""After so long in which no ``catch_up`` succeeded, an administrator is told."""
+_OVER_SECONDS = 30.0
+"""After so long without a ``catch_up``, earlier ones that failed do not count any more."""
 
 
 @dataclass(slots=True)
@@ -56,6 +64,47 @@ class WatchPosition:
 
     def advance(self, version: str) -> None:
         self.version = self.reached = version
+
+
+class _Silence:
+    """Tells an administrator when a server does not say how far its watch has come.
+
+    An API server learns that of etcd, from 3.4.31 and 3.5.13 on (kube-apiserver,
+    ``RequestWatchProgress``). With an older etcd, it knows the version of the last object that
+    changed, and the objects may not change for hours.
+    """
+
+    def __init__(self, client: Client, resource: Resource[Any], clock: Clock) -> None:
+        self._telemetry, self._plural, self._clock = client.telemetry, resource.plural, clock
+        self._since = self._last = -inf
+        self._told = False
+
+    def answered(self) -> None:
+        if self._told:
+            log.info("the server says again how far its watch has come", resource=self._plural)
+            self._report_broken(0)
+        self._since, self._told = -inf, False
+
+    def unanswered(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._last > _OVER_SECONDS:
+            self._since = now
+        self._last = now
+        if now - self._since < _SILENT_SECONDS:
+            return
+        if not self._told:
+            log.warning(
+                "the server does not say how far its watch has come; releases wait until it does, "
+                "or until an object of the resource changes",
+                resource=self._plural,
+                seconds=round(now - self._since),
+                hint="with an etcd older than 3.4.31 or 3.5.13, no API server says it",
+            )
+        self._told = True
+        self._report_broken(1)
+
+    def _report_broken(self, value: int) -> None:
+        self._telemetry.gauge(Metric.WATCH_BROKEN, value, {"resource": self._plural})
 
 
 class WatchProbes:
@@ -79,6 +128,7 @@ class WatchProbes:
         self._namespace = namespace
         self._clock = clock
         self._position = position
+        self._silence = _Silence(client, resource, clock)
         self._probing = asyncio.Lock()
         self._expected: dict[float, asyncio.Task[None]] = {}
         """By the time at which it begins: the probes for an expected ``catch_up``."""
@@ -95,7 +145,11 @@ class WatchProbes:
                     async with self._probing:
                         await self._probe_for(version)
                     await self._wait_for(version, _PAUSE_SECONDS)
-        return self._reaches(version)
+        if not self._reaches(version):
+            self._silence.unanswered()
+            return False
+        self._silence.answered()
+        return True
 
     def expect(self, seconds: float) -> None:
         """Expect a ``catch_up`` in so many seconds: probes that begin before it answer sooner."""

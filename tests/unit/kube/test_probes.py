@@ -9,12 +9,15 @@ from random import Random
 
 import pytest
 from kube_in_process.virtual import run
+from structlog.testing import capture_logs
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.informer import Informer
 from claimctl.kube.probes import WatchProbes
+from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.resources import PODS
+from tests.support.recording import Recording
 from tests.support.wire_server import (
     Reply,
     Wait,
@@ -30,10 +33,13 @@ from tests.support.wire_server import (
 
 
 @asynccontextmanager
-async def followed(server: WireServer) -> AsyncIterator[WatchProbes]:
+async def followed(
+    server: WireServer, telemetry: Telemetry | None = None
+) -> AsyncIterator[WatchProbes]:
     """The probes of an informer that has followed the server for one second."""
     clock = LoopClock()
-    informer = Informer(Client(server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+    client = Client(server, clock, rng=Random(1), telemetry=telemetry)
+    informer = Informer(client, PODS, clock, rng=Random(2))
     task = asyncio.create_task(informer.run())
     await asyncio.sleep(1)
     yield informer.probes
@@ -167,3 +173,40 @@ async def test_several_who_wait_ask_once() -> None:
         reached = await asyncio.gather(*(probes.catch_up(str(20 + n), 3) for n in range(5)))
     assert reached == [True] * 5
     assert len(server.requests) == 3
+
+
+def silent(pause: float) -> tuple[list[dict[str, float]], int]:
+    """What counts as broken before each question, the last of which is answered, and after it; and
+    how often an administrator is told.
+
+    Args:
+        pause: seconds between two questions.
+    """
+    mute = [stream(bookmark(19))] * 50
+    server, telemetry = WireServer(listing(10), QUIET, *mute, answer(0, 25)), Recording()
+    broken: list[dict[str, float]] = []
+
+    async def main() -> None:
+        async with followed(server, telemetry) as probes:
+            while not broken or not await probes.catch_up("20", 3.0):
+                broken.append(telemetry.nonzero(Metric.WATCH_BROKEN))
+                await asyncio.sleep(pause)
+        broken.append(telemetry.nonzero(Metric.WATCH_BROKEN))
+
+    with capture_logs() as lines:
+        run(main())
+    return broken, sum(line["log_level"] == "warning" for line in lines)
+
+
+def test_a_server_that_never_says_how_far_it_is_counts_as_broken_until_it_does() -> None:
+    """So does an API server with an old etcd, while no pod changes."""
+    broken, told = silent(pause=3.0)
+    assert broken[:10] == [{}] * 10
+    assert broken[-2:] == [{"pods": 1}, {}]
+    assert told == 1
+
+
+def test_questions_that_are_far_apart_are_not_one_silence() -> None:
+    broken, told = silent(pause=40.0)
+    assert set(map(str, broken)) == {"{}"}
+    assert told == 0
