@@ -181,7 +181,8 @@ def exit_code(report: RunReport) -> int:
 
 
 def _run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:
-    """Run until SIGTERM or SIGINT, or until another process has the Lease: then CommandFailed."""
+    """Run until SIGTERM or SIGINT. CommandFailed if another process has the Lease, or if there is
+    no namespace for it."""
     configure()
     try:
         received = asyncio.run(_serve(wanted, access, policy))
