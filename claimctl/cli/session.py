@@ -17,7 +17,7 @@ from claimctl.cli.printer import say
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.login.kubeconfig import Overrides
@@ -49,7 +49,9 @@ async def connected(access: Access, namespace: str | None = None) -> AsyncIterat
     async with HttpTransport(connection) as http:
         transport = _Announcing(http, connection.server)
         client = Client(transport, clock, overall_seconds=access.request_timeout or None)
-        await look(client.within(access.request_timeout or access.first_timeout or None))
+        await use_served_versions(
+            client.within(access.request_timeout or access.first_timeout or None)
+        )
         place = connection.namespace if namespace is None else namespace
         yield Session(client, clock, place, transport)
 

@@ -20,7 +20,7 @@ from claimctl.cli.process import Stop, exporting, health_server, who_am_i
 from claimctl.cli.session import Session, connection_of, in_session
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
@@ -200,7 +200,7 @@ async def _serve(
         telemetry = stack.enter_context(exporting(from_environment()))
         transport = await stack.enter_async_context(HttpTransport(connection))
         client = Client(transport, clock, telemetry)
-        await look(client)
+        await use_served_versions(client)
         election = LeaderElection(
             client, clock, election_settings(wanted.lease_namespace), identity
         )
