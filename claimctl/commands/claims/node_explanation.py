@@ -35,6 +35,11 @@ class ClaimOnNode(Part, frozen=True):
     pods: Annotated[int, says("pods on this node that use it")]
     never_given_up: bool
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a workload holds it, whatever its state says beside that in brackets."""
+        return self.state.partition(" ")[0] == "Held"
+
 
 class NodeExplanation(Document, frozen=True):
     """``claimctl explain node/NAME``"""
@@ -116,7 +121,7 @@ def node_lines(node: NodeExplanation) -> list[str]:
 
 
 def _advice(node: NodeExplanation) -> Iterator[str]:
-    held = [claim for claim in node.claims if claim.state.startswith("Held")]
+    held = [claim for claim in node.claims if claim.is_held]
     if not held:
         yield "No workload holds devices here: a drain is as without claimctl."
         return
