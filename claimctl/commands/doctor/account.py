@@ -139,6 +139,7 @@ class Installation:
 
 
 async def read_installation(client: Client, clock: Clock) -> Installation:
+    """Read it. What the user may not read is left out, and ``refused`` or ``election`` says so."""
     lease = f"metadata.name={LEASE_NAME}"
     async with side_by_side() as group:
         version = group.create_task(server_version(client))

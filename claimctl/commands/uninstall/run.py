@@ -260,7 +260,7 @@ class Uninstall:
             resource = await policy_bindings(Discovery(self._client))
             assert resource is not None
             await writer.for_all(partial(writer.unbind, resource), scan.bindings)
-        await writer.for_all(writer.remove_note, sticky.rewritten(scan))
+        await writer.for_all(writer.remove_note, sticky.may_lose_note(scan))
 
     async def _missing_crds(self) -> list[Object]:
         """The documents of the CRDs that the cluster does not serve."""

@@ -115,6 +115,8 @@ class UninstallWriter:
             await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
 
     async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
+        """Remove the owners of a claim that are ClaimReservations and do not exist; not yet while a
+        ClaimReservation names the claim, and not again if nobody can change it."""
         meta = scanned.claim.metadata
         gone = {owner.uid for owner in lost_owners(scanned.claim, scan.reservations)}
         if not gone or scanned.reserved or meta.key in self.refused:
