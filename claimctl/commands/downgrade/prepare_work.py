@@ -14,7 +14,7 @@ from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.following import PlanResult, following
+from claimctl.commands.downgrade.following import PlanResult, following, time_limit
 from claimctl.commands.downgrade.report import (
     EXPANDED,
     LEFT,
@@ -23,7 +23,6 @@ from claimctl.commands.downgrade.report import (
     loss,
     prepared_code,
     table,
-    time_limit,
 )
 from claimctl.commands.downgrade.status import DowngradeStatus
 from claimctl.commands.downgrade.status_work import observe
