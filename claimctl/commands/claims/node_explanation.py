@@ -64,7 +64,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
     except Forbidden:
         scope = session.namespace
         views = await gather(session.client, session.clock.now(), ClaimsWanted(scope))
-    claims = tuple(_on(name, views))
+    claims = tuple(_claims_on(name, views))
     if state == "Gone" and not claims:
         raise CommandFailed(f"node {name} not found, and no claim has devices on it")
     taints = tuple(taint.text for taint in node.spec.taints) if node is not None else ()
@@ -72,6 +72,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
 
 
 async def _node(client: Client, name: str) -> tuple[Node | None, str]:
+    """The node, if it is there and may be read, and its state in one word."""
     try:
         node = await client.find(NODES, name)
     except Forbidden:
@@ -84,7 +85,7 @@ async def _node(client: Client, name: str) -> tuple[Node | None, str]:
     return node, "Ready" if ready is not None and ready.status == "True" else "NotReady"
 
 
-def _on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
+def _claims_on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
     """The claims with devices that can be used on the node, or with pods there."""
     for view in views:
         if node not in {*view.nodes, *view.claim.nodes_named}:
