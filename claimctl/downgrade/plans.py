@@ -1,4 +1,4 @@
-"""What a command does with a DowngradePlan: begin or continue it, and follow it."""
+"""What a command does with a DowngradePlan: preview it, begin or continue it, follow and end it."""
 
 from __future__ import annotations
 
