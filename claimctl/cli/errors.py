@@ -26,6 +26,9 @@ class ExitCode(IntEnum):
     FINDINGS = 3
     """The command succeeded and found something that needs action."""
     INTERRUPTED = 130
+    """Ctrl-C (SIGINT)."""
+    TERMINATED = 143
+    """SIGTERM."""
 
 
 class UsageError(Exception):
@@ -34,6 +37,10 @@ class UsageError(Exception):
 
 class CommandFailed(Exception):
     """The command failed. The text is one line."""
+
+
+class Terminated(BaseException):
+    """SIGTERM has ended the command, as KeyboardInterrupt tells of SIGINT."""
 
 
 def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
@@ -46,6 +53,8 @@ def guarded(run: Callable[[], object], stderr: TextIO | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except Terminated:
+        return ExitCode.TERMINATED
     except BrokenPipeError:
         drop_stdout()
         return ExitCode.FAILED

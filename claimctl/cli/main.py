@@ -47,11 +47,12 @@ class LazyGroup(typer_internals.ReadsPlainly, typer.core.TyperGroup):
         entry = entry_of(args)
         if entry is None:
             return self._without_command(ctx, args)
+        completing = ctx.resilient_parsing  # a shell asks for completions
         # an extension that is not installed completes nothing
-        if ctx.resilient_parsing and not (entry.module or entry.name.split()[0] in extensions()):
+        if completing and not (entry.module or entry.name.split()[0] in extensions()):
             return super().resolve_command(ctx, args)
         command = load(entry)
-        if ctx.resilient_parsing:  # a shell asks for completions
+        if completing:
             complete_names(command)
         words = 1 if args[0] in ALIASES else len(entry.name.split())
         return entry.name, command, args[words:]
@@ -158,7 +159,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         typer_internals.answer_shells()
     return guarded(
         lambda: build()(
-            args=_for_click(_with_dry_run(list(arguments))) or ["--help"],
+            args=_for_click(list(arguments)) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
@@ -166,19 +167,20 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
     )
 
 
+def _for_click(arguments: list[str]) -> list[str]:
+    """The arguments as click reads them; UsageError for flags that people know from kubectl."""
+    arguments = _with_dry_run(arguments)
+    if (usual := _in_usual_words(arguments)) is not None:
+        return usual
+    _refuse(arguments)
+    return _with_global_flags_first(arguments)
+
+
 def _with_dry_run(arguments: list[str]) -> list[str]:
     """Take ``reschedule --dry-run`` for ``--dry-run=client``, as kubectl once did."""
     if "reschedule" not in arguments[:2]:
         return arguments
     return ["--dry-run=client" if argument == "--dry-run" else argument for argument in arguments]
-
-
-def _for_click(arguments: list[str]) -> list[str]:
-    """The arguments as click reads them; UsageError for flags that people know from kubectl."""
-    if (usual := _in_usual_words(arguments)) is not None:
-        return usual
-    _refuse(arguments)
-    return _with_global_flags_first(arguments)
 
 
 def _in_usual_words(arguments: list[str]) -> list[str] | None:

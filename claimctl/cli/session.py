@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -10,11 +12,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
+from claimctl.cli.errors import Terminated
 from claimctl.cli.printer import say
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
 from claimctl.login.kubeconfig import Overrides
@@ -46,7 +49,9 @@ async def connected(access: Access, namespace: str | None = None) -> AsyncIterat
     async with HttpTransport(connection) as http:
         transport = _Announcing(http, connection.server)
         client = Client(transport, clock, overall_seconds=access.request_timeout or None)
-        await look(client.within(access.request_timeout or access.first_timeout or None))
+        await use_served_versions(
+            client.within(access.request_timeout or access.first_timeout or None)
+        )
         place = connection.namespace if namespace is None else namespace
         yield Session(client, clock, place, transport)
 
@@ -65,7 +70,7 @@ def connection_of(access: Access) -> Connection:
 
 @contextmanager
 def if_interrupted(text: str) -> Iterator[None]:
-    """Say on stderr at Ctrl-C what becomes of the work within."""
+    """Say on stderr at Ctrl-C or SIGTERM what becomes of the work within."""
     try:
         yield
     except asyncio.CancelledError:
@@ -107,10 +112,42 @@ def in_session(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Run ``work`` with a session (see ``connected``) and the arguments, on a new event loop."""
+    """Run ``work`` with a session (see ``connected``) and the arguments, on a new event loop.
+
+    Ctrl-C and SIGTERM cancel the work; then KeyboardInterrupt or Terminated is raised.
+    """
 
     async def run() -> T:
-        async with connected(access, namespace) as session:
-            return await work(session, *args, **kwargs)
+        with _cancelled_by_sigterm():
+            async with connected(access, namespace) as session:
+                return await work(session, *args, **kwargs)
 
     return asyncio.run(run())
+
+
+@contextmanager
+def _cancelled_by_sigterm() -> Iterator[None]:
+    """Within the block, SIGTERM cancels the task, as asyncio lets SIGINT do. A second one ends the
+    process at once."""
+    usual = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    received = asyncio.Event()
+
+    def receive() -> None:
+        received.set()
+        loop.remove_signal_handler(signal.SIGTERM)
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, receive)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if received.is_set():
+            raise Terminated from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -18,7 +18,7 @@ from claimctl.controller.settings import Settings
 from claimctl.installation import controller_runs
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
-from claimctl.kube.leases import LeadershipLost
+from claimctl.kube.leases import LeadershipLost, NoNamespace
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.text import listed
 from claimctl.wire.resources import NAMESPACES
@@ -79,9 +79,9 @@ class Successor:
         try:
             await self._client.get(NAMESPACES, settings.lease_namespace)
         except Forbidden:
-            pass  # the Lease shows whether the namespace exists
+            pass  # the Lease shows whether the namespace exists (see _check)
         except NotFound:
-            settings = settings.model_copy(update={"leader_elect": False})
+            settings = _without_lease(settings)
         self._report("no controller runs: this command does its work")
         self._stop, self._manager = asyncio.Event(), self._make_manager(settings)
         self._task = asyncio.create_task(self._manager.run(self._stop), name="successor")
@@ -101,12 +101,15 @@ class Successor:
             )
 
     def _check(self) -> None:
-        """Forget a controller that has lost the Lease."""
+        """Forget a controller that has lost the Lease. The next one needs none if there is no
+        namespace for it."""
         if self._task is None or not self._task.done():
             return
         task, self._task, self._manager = self._task, None, None
         try:
             task.result()
+        except NoNamespace:
+            self._settings = _without_lease(self._settings)
         except LeadershipLost:
             return
         except (NotReady, NotSynced, DialectUnknown) as error:
@@ -121,6 +124,10 @@ class Successor:
         if not self._task.cancelled():
             self._task.exception()
         self._task = self._manager = None
+
+
+def _without_lease(settings: Settings) -> Settings:
+    return settings.model_copy(update={"leader_elect": False})
 
 
 def _cannot(error: Exception) -> str:

@@ -1,4 +1,8 @@
-"""One flag for how long claimctl waits for other components, and hidden flags for each wait."""
+"""One flag for how long claimctl waits for other components, and hidden flags for each wait.
+
+A wait that ``--timing`` scales is in ``WAITS``, and is a field of the same name in the flags of the
+commands that have it: ``Waits`` has those of all, ``ControllerWaits`` and ``WatchWaits`` add one.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +80,7 @@ class Waits:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The waits by the names of the controller's settings."""
+        """The waits that the command has, by the names of the controller's settings."""
         factor = 3 if self.timing is Timing.SLOW else 1
         given = {name: getattr(self, name) for name in WAITS if hasattr(self, name)}
         return {
@@ -86,6 +90,8 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class ControllerWaits(Waits):
+    """The flags of ``claimctl controller``."""
+
     dead_reference_seconds: Annotated[float | None, _DEAD_REFERENCE] = None
 
 
@@ -94,6 +100,8 @@ CONTROLLER_WAITS = ControllerWaits()
 
 @dataclass(frozen=True, slots=True)
 class WatchWaits(Waits):
+    """The flags of a command that may have to run a controller of its own."""
+
     grace_seconds: Annotated[float | None, _GRACE] = None
 
 

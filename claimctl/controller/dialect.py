@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Served, look, server_version
+from claimctl.kube.discovery import Served, server_version, use_served_versions
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError, NotFound
 from claimctl.kube.informer import Informer
 from claimctl.parallel import wait_for
@@ -86,7 +86,7 @@ class DialectProbe:
             KubeError: the API server does not answer.
         """
         version = await server_version(self._client)
-        served = await look(self._client)
+        served = await use_served_versions(self._client)
         dialect, reasons = await self._dialect(served)
         spoken = f"server version {version[0]}.{version[1]}"
         return Detection(

@@ -97,7 +97,8 @@ class Manager:
         Raises:
             NotReady, DialectUnknown, NotSynced: the start failed; one line says why.
             LeadershipLost: the Lease was lost, and the work failed or did not stop in time; or the
-                Lease shows that etcd was restored, and a new process has to list everything anew.
+                Lease shows that etcd was restored, and a new process has to list everything anew;
+                or its namespace does not exist (NoNamespace).
             KubeError: a request at the start failed.
         """
         tasks = Tasks()

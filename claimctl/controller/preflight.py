@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from claimctl.controller.caches.informers import WATCHED
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Discovery, look
+from claimctl.kube.discovery import Discovery, use_served_versions
 from claimctl.kube.errors import ApiError
 from claimctl.parallel import mapped
 from claimctl.telemetry.face import LateLogger
@@ -65,7 +65,7 @@ async def check_served(client: Client) -> None:
     Raises:
         NotReady: a resource is not served. For claimctl's own, the message says how to install it.
     """
-    await look(client)
+    await use_served_versions(client)
     discovery = Discovery(client)
     for resource in map(client.served, WATCHED):
         if resource.plural in await discovery.plurals(resource.group, resource.version):
@@ -132,8 +132,10 @@ async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tupl
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
     """Whether an action is permitted in all the namespaces; in the whole cluster if there are none,
-    and for ``BINDING``. A controller of some namespaces needs no other right of the cluster."""
+    and for ``BINDING``."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
         return await client.allowed(right)
-    return right in _OF_CLUSTER or all([await client.allowed(right, place) for place in places])
+    if right in _OF_CLUSTER:
+        return True  # it carries out no plan, and WorkloadKinds keep the statuses they have
+    return all([await client.allowed(right, place) for place in places])

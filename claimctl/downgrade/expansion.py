@@ -5,6 +5,9 @@ So the list must name every pod that may be running, and only pods may hold the 
 (Upgrade / Downgrade) asks administrators to replace references to workloads by references to pods.
 claimctl replaces the references that the feature or claimctl itself wrote. A claim with a
 workload reference of another writer stays unchanged.
+
+``expand`` decides. What forbids it is an ``ExpansionObstacle``: ``_obstacle`` finds it, and
+``_explain`` has the text. The command that helps is in ``claimctl.commands.downgrade.standing``.
 """
 
 from __future__ import annotations

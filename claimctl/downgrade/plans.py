@@ -1,4 +1,4 @@
-"""What a command does with a DowngradePlan: begin or continue it, and follow it."""
+"""What a command does with a DowngradePlan: preview it, begin or continue it, follow and end it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
 
 
 def refuse_another(plan: DowngradePlan, spec: DowngradePlanSpec) -> None:
-    """Raise PlanRefused if the plan is for other claims or another edge, or is being deleted."""
+    """Raise PlanRefused if the plan is for other claims or for another upgrade, or if it is being
+    deleted."""
     if not same_claims(plan.spec, spec) or plan.metadata.deleting:
         raise PlanRefused(_in_the_way(plan))
 
@@ -141,10 +142,15 @@ async def _next_run(
 
 
 async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatus:
-    """The status that the plan would reach. Writes nothing; raises what ``begin``
-    does, but for CRDs that are missing and, unless it is of an upgrade, for a plan that is there.
+    """The status that the plan would reach. Writes nothing.
 
     The references that an existing plan has on record count, as they would for a run.
+
+    Raises:
+        PlanRefused: only for an upgrade, as ``begin`` does: it begins only if its preview finds
+            nothing in its way, and a plan for something else is in its way first. A downgrade may
+            be previewed beside any plan; ``begin`` refuses it.
+        NoSuchNamespace: as ``begin`` does.
     """
     known = None
     with suppress(PlanRefused):  # no CRDs: nothing is recorded yet, and a preview records nothing

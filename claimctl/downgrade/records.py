@@ -101,9 +101,10 @@ def survey(
         record = known.get(meta.uid, new)
         left = withdrawn(record, claim, uncertain_uids(record))
         if meta.uid in skipped:
-            return _end(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+            pods = sum(map(is_pod, claim.status.reserved_for))
+            return _in_state(left, RecordState.SKIPPED, pods=pods)
         record = left if unknown_references(claim, on_record) else announced(record, claim)
-        return _end(record, RecordState.PENDING, pods=0)
+        return _in_state(record, RecordState.PENDING, pods=0)
 
     records = (record for record in map(surveyed, claims) if record.workload_references)
     return tuple(sorted(records, key=lambda record: (record.namespace, record.name)))
@@ -112,8 +113,8 @@ def survey(
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
     """The record to store before the write that removes all workloads from this claim's list."""
     if not workload_references(claim):
-        return _with(record, claim, (), record.resource_version)
-    due = _with(record, claim, workload_references(claim), claim.metadata.resource_version)
+        return _by_list(record, claim, (), record.resource_version)
+    due = _by_list(record, claim, workload_references(claim), claim.metadata.resource_version)
     return msgspec.structs.replace(due, state=RecordState.PENDING)
 
 
@@ -137,12 +138,18 @@ def withdrawn(
     only those in ``uncertain`` stay on record."""
     left = uncertain_uids(record).intersection(uncertain)
     kept = tuple(reference for reference in workload_references(claim) if reference.uid in left)
-    return _with(record, claim, kept, "")
+    return _by_list(record, claim, kept, "")
 
 
-def _with(
+def _by_list(
     record: DowngradedClaim, claim: ResourceClaim, due: tuple[Reference, ...], version: str
 ) -> DowngradedClaim:
+    """The record by the claim's present list: what is listed is not replaced yet.
+
+    Args:
+        due: the references that the next write will remove.
+        version: the resourceVersion that this write carries.
+    """
     listed = workload_references(claim)
     replaced = (*_without(record.replaced_references, listed), *due)
     return msgspec.structs.replace(
@@ -171,22 +178,22 @@ def expanded_record(
     if isinstance(expansion, ExpansionRefused):
         left = withdrawn(record, claim, uncertain)
         reason, message = expansion.obstacle, expansion.message
-        return _end(left, RecordState.REFUSED, reason, message, pods=expansion.pods)
+        return _in_state(left, RecordState.REFUSED, reason, message, pods=expansion.pods)
     if isinstance(expansion, Expanded) or expansion.by_pods:
-        return _end(record, RecordState.EXPANDED, pods=expansion.pods)
+        return _in_state(record, RecordState.EXPANDED, pods=expansion.pods)
     return over(record)
 
 
 def awaiting(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim whose references have not returned yet in this run."""
-    return _end(record, RecordState.PENDING)
+    return _in_state(record, RecordState.PENDING)
 
 
 def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
     """The record of a claim whose pods that claimctl listed ahead have left its list. A scheduler
     may be binding such a pod for so many seconds."""
     text = f"a scheduler may still bind pods that waited: the hold stays for {seconds:.0f} s more"
-    return _end(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
+    return _in_state(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
 
 
 def is_held_back(record: DowngradedClaim) -> bool:
@@ -198,15 +205,15 @@ def restored_record(record: DowngradedClaim, restoration: Restoration) -> Downgr
     kept = tuple(entry.reference for entry in restoration.left)
     left = msgspec.structs.replace(record, replaced_references=kept, resource_version="")
     if not kept:
-        return _end(left, RecordState.RESTORED)
-    return _end(
+        return _in_state(left, RecordState.RESTORED)
+    return _in_state(
         left, RecordState.NOT_RESTORED, restoration.left[0].hindrance, explained(restoration.left)
     )
 
 
 def over(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim that is gone or not allocated: there is nothing to restore."""
-    return _end(record, RecordState.UNCHANGED, replaced_references=(), resource_version="")
+    return _in_state(record, RecordState.UNCHANGED, replaced_references=(), resource_version="")
 
 
 def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
@@ -215,10 +222,10 @@ def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:
-    return _end(record, RecordState.FAILED, reason, message)
+    return _in_state(record, RecordState.FAILED, reason, message)
 
 
-def _end(
+def _in_state(
     record: DowngradedClaim, state: RecordState, reason: str = "", message: str = "", **rest: Any
 ) -> DowngradedClaim:
     return msgspec.structs.replace(record, state=state, reason=reason, message=message, **rest)

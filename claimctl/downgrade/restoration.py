@@ -3,6 +3,9 @@
 A reference returns only as an addition: nothing is removed, and the pods stay listed, because
 kubelets look for them. It returns only while a pod uses the claim. An entry for a workload without
 pods would keep the devices allocated, and no component would remove it.
+
+A new reason against it is a ``Hindrance``: ``_hindrance`` finds it, and ``_REMEDIES`` says what a
+user can do.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class Restoration:
     left: tuple[Unrestored, ...] = ()
 
 
-def restore(
+def decide_restoration(
     claim: ResourceClaim,
     record: DowngradedClaim,
     pods: Iterable[Pod],

@@ -1,5 +1,7 @@
 """Carry out a DowngradePlan that asks for the way back: replaced references return to the lists.
 
+``_RestoreRun`` reads and writes. ``restoration`` decides which references of a claim return.
+
 A write to a claim only adds references that the plan has on record. If the process ends between
 that write and the status write, the next run finds the references listed and records them.
 """
@@ -15,7 +17,7 @@ from claimctl.downgrade import records
 from claimctl.downgrade.plan_run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import PlanPhase
-from claimctl.downgrade.restoration import restore
+from claimctl.downgrade.restoration import decide_restoration
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
@@ -35,17 +37,17 @@ async def restore_plan(
 ) -> DowngradePlanStatus:
     """Add the replaced references of every record again, as far as they can return. Returns and
     raises what ``prepare.run_plan`` does; the phase is Restored, or PartlyRestored."""
-    return await _Restoration(client, plan, clock, dialect).run()
+    return await _RestoreRun(client, plan, clock, dialect).run()
 
 
 async def preview(
     client: Client, plan: DowngradePlan, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
-    return await _Restoration(client, plan, clock, dialect, writes=False).run()
+    return await _RestoreRun(client, plan, clock, dialect, writes=False).run()
 
 
-class _Restoration(PlanRun):
+class _RestoreRun(PlanRun):
     """One run that adds replaced references again. A preview writes nothing."""
 
     def __init__(
@@ -70,11 +72,11 @@ class _Restoration(PlanRun):
         # so that the progress counts them
         self.records |= {uid: records.awaiting(self.records[uid]) for uid in due}
         await self.report(PlanPhase.RESTORING)
-        await self._restore(due)
+        await self._restore_all(due)
         await self.report(records.restored_phase(self.records.values()))
         return self.status
 
-    async def _restore(self, due: list[str]) -> None:
+    async def _restore_all(self, due: list[str]) -> None:
         for _ in range(ATTEMPTS):
             again: set[str] = set()
             existing = await self.read(due)
@@ -124,7 +126,9 @@ class _Restoration(PlanRun):
     async def _restore_one(self, pods: PodsOfClaims, again: set[str], claim: ResourceClaim) -> None:
         uid = claim.metadata.uid
         record = self.records[uid]
-        restoration = restore(claim, record, pods.of(claim), self._existing, self._dialect)
+        restoration = decide_restoration(
+            claim, record, pods.of(claim), self._existing, self._dialect
+        )
         if restoration is None:
             self.records[uid] = records.over(record)
             return

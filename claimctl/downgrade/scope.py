@@ -59,7 +59,8 @@ def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:
 
 
 def same_claims(spec: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:
-    """Whether both specs select the same claims, apart from the skipped ones."""
+    """Whether both specs select the same claims, apart from the skipped ones, and for the same
+    upgrade or for none."""
     return (
         spec.upgrade_to == other.upgrade_to
         and set(spec.namespaces) == set(other.namespaces)

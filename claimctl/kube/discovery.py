@@ -64,7 +64,7 @@ async def server_version(client: Client) -> tuple[int, int]:
     return (0, 0)
 
 
-async def look(client: Client) -> Served:
+async def use_served_versions(client: Client) -> Served:
     """Ask which versions are served, and make the client use the preferred one of each group."""
     discovery = Discovery(client)
     async with side_by_side() as group:

@@ -35,8 +35,8 @@ class Deposed(LeadershipLost):
     """The led work has ended in time and without an error: the candidate may run again."""
 
 
-class _NoNamespace(Exception):
-    """The namespace of the Lease does not exist. The text is one line."""
+class NoNamespace(LeadershipLost):
+    """The namespace of the Lease does not exist, so nobody can lead. The text is one line."""
 
 
 class HistoryLost(LeadershipLost):
@@ -122,6 +122,7 @@ class LeaderElection:
             Deposed: the Lease was lost while ``lead`` ran.
             LeadershipLost: the same, and ``lead`` failed or did not stop in time.
             HistoryLost: etcd was restored from a backup, also while another process leads.
+            NoNamespace: the namespace of the Lease does not exist, or not any more.
         """
         self._telemetry.gauge(Metric.LEADER, 0)
         while not await self._try():
@@ -201,7 +202,7 @@ class LeaderElection:
         return f"lost the lease {where}: {why}{late}"
 
     async def _try(self) -> bool:
-        """Take or renew the Lease; False if that did not succeed."""
+        """Take or renew the Lease; False if that did not succeed, NoNamespace if it cannot."""
         self._tried_at = self._clock.monotonic()
         try:
             return await self._take_or_renew()
@@ -211,7 +212,7 @@ class LeaderElection:
             with suppress(KubeError):
                 self._observe(await self._get())
             return False
-        except (KubeError, _NoNamespace) as error:
+        except KubeError as error:
             if str(error) != self._complaint:
                 # only if it differs from the last one: the log must not fill up
                 log.warning("lease request failed", lease=self._settings.name, error=str(error))
@@ -276,7 +277,7 @@ class LeaderElection:
         try:
             return await self._client.create(LEASES, body, namespace)
         except NotFound as error:
-            raise _NoNamespace(
+            raise NoNamespace(
                 f"there is no namespace {namespace} for the Lease: create it, or choose another one"
             ) from error
 

@@ -21,7 +21,7 @@ from claimctl.commands.tree.graph import ClaimTree, document
 from claimctl.commands.tree.work import read
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.errors import NotFound
 from claimctl.telemetry.face import Labels, Metric, Telemetry
 from labs.agreement.truth import ObservedObjects, name_of
@@ -99,7 +99,7 @@ async def _ask(testbed: Testbed, gauges: Gauges | None) -> Answers:
     objects = ObservedObjects.of(testbed)
     clock = _StoppedClock(objects.now)
     client = Client(testbed.cluster.transport(), clock)
-    await look(client)
+    await use_served_versions(client)
     explained = {
         name: explanation_of(
             await explain_with_controller(client, NAMESPACE, name, clock), objects.now

@@ -6,7 +6,7 @@ from claimctl.cli.progress import Progress
 from claimctl.commands.drivers.verdict import NodeSeen
 from claimctl.commands.drivers.work import CheckRun, CheckWanted, examine
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
@@ -20,7 +20,7 @@ async def checked(
     client = stage.client
     if transport is not None:
         client = Client(transport, stage.clock)
-        await look(client)
+        await use_served_versions(client)
     wanted = CheckWanted(stage.site.fleet.driver, node, "", IMAGE, seconds)
     return await examine(client, NAMESPACE, wanted, Progress(stage.clock.monotonic))
 

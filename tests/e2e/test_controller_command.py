@@ -139,6 +139,17 @@ async def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Pat
 
 
 @pytest.mark.real_time(120)
+async def test_without_a_namespace_for_its_lease_it_says_what_to_do(tmp_path: Path) -> None:
+    flags = ("--kubeconfig", str(tmp_path / "kubeconfig"), *QUICK)
+    async with served(tmp_path):
+        answer = await claimctl("controller", *flags, "--lease-namespace", "nowhere")
+    assert (answer.code, answer.err.splitlines()[-1]) == (
+        1,
+        "error: there is no namespace nowhere for the Lease: create it, or choose another one",
+    )
+
+
+@pytest.mark.real_time(120)
 @pytest.mark.parametrize(
     ("flags", "code", "text"),
     [

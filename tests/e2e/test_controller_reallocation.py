@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Timings
 
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
@@ -175,7 +175,7 @@ async def test_a_pod_whose_node_is_missing_runs_elsewhere_at_once(
 ) -> None:
     """With the default settings: nothing passes by waiting."""
     async with new_stage(replace(options, nodes=2)) as stage:
-        served = await look(stage.client)
+        served = await use_served_versions(stage.client)
         await stage.started()
         claim = manifests.claim()
         if served.claims[0] == "v1beta1":

@@ -122,9 +122,19 @@ async def test_labels_select_the_claims(tmp_path: Path) -> None:
         served.stage.look()
         assert acts.claim(TRAIN) == before
         in_the_way = await served.claimctl("downgrade", "prepare", "-l", "team=ml")
-    assert (other.code, other.err.splitlines()[0]) == (0, "No claim is held by a workload.")
+        ended = await served.claimctl("downgrade", "restore")
+        left = (await served.stage.client.list(DOWNGRADEPLANS)).items
+    assert (other.code, other.err.splitlines()[:2]) == (
+        0,
+        [
+            "No claim is held by a workload.",
+            "there is nothing to prepare; DowngradePlan claimctl stays, and keeps workloads out of "
+            "the lists of its claims, also of new ones, until `claimctl downgrade restore`",
+        ],
+    )
     assert in_the_way.code == 1
     assert "exists already, for all namespaces with labels team=web" in in_the_way.err
+    assert (ended.code, left) == (0, ())
 
 
 @pytest.mark.real_time(120)

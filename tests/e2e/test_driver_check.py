@@ -21,7 +21,7 @@ from claimctl.commands.drivers.verdict import (
     tasks_of,
 )
 from claimctl.commands.drivers.work import CheckWanted, examine
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.cluster(HOLD_136)
 async def test_a_driver_without_habits_passes_on_all_its_nodes(version: tuple[int, int]) -> None:
     options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=version)
     async with embedded_stage(options) as stage:
-        await look(stage.client)
+        await use_served_versions(stage.client)
         run = await checked(stage)
         assert sorted(run.nodes) == sorted(stage.site.nodes)
         for seen in run.nodes.values():

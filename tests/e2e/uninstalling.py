@@ -12,7 +12,7 @@ from claimctl.commands.uninstall.run import Uninstall, UninstallResult, Uninstal
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
 
@@ -50,7 +50,7 @@ class Remover:
 
     async def _command(self, **settings: Any) -> Uninstall:
         client = Client(self.transport(), self.stage.clock)
-        await look(client)
+        await use_served_versions(client)
         told = {**self.stage.site.settings, **settings}
         wanted = UninstallWanted(
             Settings.checked(

@@ -79,7 +79,6 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/request.py": "test_client.py tests each request by the client's methods",
     "commands/doctor/model.py": "data only",
     "commands/downgrade/flags.py": "data only",
-    "commands/downgrade/following.py": "e2e/test_downgrade_command.py",
     "commands/orphans/model.py": "data only",
     "claimctl_reschedule/run/closings.py": "e2e/test_taints.py",
     "claimctl_reschedule/run/execution.py": "e2e/test_execution.py",

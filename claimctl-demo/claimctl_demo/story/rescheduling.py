@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
 from claimctl.wire.traces import own_taints
@@ -68,7 +68,7 @@ def runner(stage: Stage, policy: dict[str, Any]) -> Runner:
 
 async def expect_pinned(stage: Stage, pods: Iterable[str]) -> None:
     """Fail unless a dry run that moves no held claims says of each pod that its claim pins it."""
-    await look(stage.client)
+    await use_served_versions(stage.client)
     made = await runner(stage, crowding("Never")).plan()
     said = {str(each.pod): str(each.reason) for each in made.skipped}
     for pod in pods:

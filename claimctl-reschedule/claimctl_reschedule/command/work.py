@@ -20,7 +20,7 @@ from claimctl.cli.process import Stop, exporting, health_server, who_am_i
 from claimctl.cli.session import Session, connection_of, in_session
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.discovery import look
+from claimctl.kube.discovery import use_served_versions
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
@@ -181,7 +181,8 @@ def exit_code(report: RunReport) -> int:
 
 
 def _run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:
-    """Run until SIGTERM or SIGINT, or until another process has the Lease: then CommandFailed."""
+    """Run until SIGTERM or SIGINT. CommandFailed if another process has the Lease, or if there is
+    no namespace for it."""
     configure()
     try:
         received = asyncio.run(_serve(wanted, access, policy))
@@ -199,7 +200,7 @@ async def _serve(
         telemetry = stack.enter_context(exporting(from_environment()))
         transport = await stack.enter_async_context(HttpTransport(connection))
         client = Client(transport, clock, telemetry)
-        await look(client)
+        await use_served_versions(client)
         election = LeaderElection(
             client, clock, election_settings(wanted.lease_namespace), identity
         )

@@ -62,7 +62,7 @@ class Loop:
         """Run until ``runner.stop`` is set.
 
         Raises:
-            LeadershipLost: another process has the Lease now.
+            LeadershipLost: another process has the Lease now, or there is no namespace for it.
             TaskEnded: the watch of refused pods or the writing of Events ended. Any error of theirs
                 is raised as it is.
         """

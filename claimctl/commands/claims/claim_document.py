@@ -1,4 +1,7 @@
-"""The document of ``claimctl explain CLAIM``."""
+"""The document of ``claimctl explain CLAIM``.
+
+A new field is filled in by ``explanation_of``, and printed by ``explain_text.claim_lines``.
+"""
 
 from __future__ import annotations
 

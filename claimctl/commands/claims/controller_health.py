@@ -2,7 +2,9 @@
 
 The Lease shows whether a controller is elected (``election``). An elected controller may be
 throttled, or lack rights. This shows in objects that the controller should have written by now and
-has not. ``troubles`` collects the signs by one function for each way to look.
+has not. ``troubles`` collects the signs by one function for each way to look. A new sign is a
+member of ``Sign``, which one of these functions yields, with an advice of its own in ``ADVICE`` or
+the general one.
 """
 
 from __future__ import annotations
@@ -123,22 +125,25 @@ def _status_signs(
     if status.observed_generation != meta.generation:
         text = f"has a status for generation {seen}, but a spec of generation {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif _is_miscounted(assessment.snapshot, status.consumers):
+    elif _is_count_overdue(assessment.snapshot, status.consumers):
         count = assessment.snapshot.consumers.count
         yield Sign.STATUS_BEHIND, f"reports {status.consumers} consumers, but there are {count}"
 
 
-def _is_miscounted(snapshot: Snapshot, reported: int) -> bool:
-    """Whether the number of consumers should have been written by now. Where nothing else changes,
-    the controller writes it later; that none is left, it writes at once."""
+def _is_count_overdue(snapshot: Snapshot, reported: int) -> bool:
+    """Whether the controller should have written another number of consumers by now.
+
+    It writes at once that none is left. Where nothing else changes, it writes that there are more
+    only a bit later. That there are fewer is no sign.
+    """
     using = snapshot.consumers
     if snapshot.unreadable:
         return False
     if using.count == 0:
         return bool(reported)
-    late = snapshot.now - timedelta(seconds=LATE_SECONDS)
+    counted_before = snapshot.now - timedelta(seconds=LATE_SECONDS)
     times = (pod.metadata.creation_timestamp for pod in using.alive.values())
-    young = sum(made is not None and made > late for made in times)
+    young = sum(created is not None and created > counted_before for created in times)
     return using.count - young > reported
 
 

@@ -49,14 +49,14 @@ async def election(client: Client, now: datetime, address: Address | None = None
     """Read the Lease at the address of the installation, which is looked up if it is None."""
     try:
         address = address or await find_address(client)
-        return elected(await controller_lease(client, address), now)
+        return election_by(await controller_lease(client, address), now)
     except (Forbidden, NotFound):
         return Election(State.UNKNOWN, "you may not read Leases", readable=False)
     except UnreadableObject as error:
         return Election(State.UNKNOWN, error.unreadable.describe(), readable=False)
 
 
-def elected(lease: Lease | None, now: datetime) -> Election:
+def election_by(lease: Lease | None, now: datetime) -> Election:
     """Whether the controller's Lease is held and was renewed in time before ``now``."""
     if lease is None:
         text = f"no Lease {LEASE_NAME}: no controller runs, or one without --leader-elect"

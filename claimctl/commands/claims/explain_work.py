@@ -92,30 +92,39 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
+    """Explain the object once; the exit code. A kind that is none of these is a workload's."""
     client, clock, named = session.client, session.clock, (resource_name(kind, name),)
-    if kind == NODE:
+    if kind == CLAIM:
+        await _explain_claim(session, namespace, name, output)
+    elif kind == RESERVATION:
+        await _explain_claim_of(session, namespace, name, output)
+    elif kind == NODE:
         node = await explain_node(session, name)
         print_text(output, node_lines(node), node, named)
     elif kind == POD:
         pod = pod_of(await explain_pod(client, namespace, name, clock), PodExplanation)
         print_text(output, explain_text.pod_lines(pod), pod, named)
-    elif kind not in (CLAIM, RESERVATION):
+    else:
         workload = workload_of(await explain_workload(client, namespace, kind, name, clock))
         print_text(output, explain_text.workload_lines(workload), workload, named)
-    elif kind == RESERVATION:
-        reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
-        claim = reservation.spec.resource_claim_name
-        command = f"kubectl -n {namespace} describe claimreservation {name}"
-        about = f"ClaimReservation {name}: "
-        fix = f"; create {claim}, or see who asks for it: {command}"
-        async with naming(client, CLAIM, namespace, claim, about, fix):
-            await _claim(session, namespace, claim, output)
-    else:
-        await _claim(session, namespace, name, output)
     return 0
 
 
-async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
+async def _explain_claim_of(
+    session: Session, namespace: str, reservation: str, output: Output
+) -> None:
+    """Explain the claim that a ClaimReservation names."""
+    made = await session.client.get(CLAIMRESERVATIONS, reservation, namespace)
+    claim = made.spec.resource_claim_name
+    command = f"kubectl -n {namespace} describe claimreservation {reservation}"
+    about = f"ClaimReservation {reservation}: "
+    fix = f"; create {claim}, or see who asks for it: {command}"
+    async with naming(session.client, CLAIM, namespace, claim, about, fix):
+        await _explain_claim(session, namespace, claim, output)
+
+
+async def _explain_claim(session: Session, namespace: str, claim: str, output: Output) -> None:
+    """Explain a claim; of one that cannot be read, say why."""
     try:
         shown = await explain_with_controller(session.client, namespace, claim, session.clock)
         document = explanation_of(shown, session.clock.now())

@@ -216,9 +216,6 @@ async def explain(
         if places.slices is not None:
             snapshot = replace(snapshot, ghosts=tuple(with_drivers(snapshot)))
     assessment = assess(snapshot)
-    under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
-    asked = under_way or Reason.RELEASE_REQUESTED
-    obstacles = tuple(blockers(snapshot, asked, assessment.own)) if assessment.retentions else ()
     uids = {pod.metadata.uid for pod in everyone.items} | {unread.uid for unread in unreadable}
     unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
@@ -234,7 +231,7 @@ async def explain(
         view,
         assessment,
         assessment.reason,
-        obstacles,
+        _obstacles(assessment),
         orphan=orphan,
         asking=annotated,
         uncreated={it.held.workload.uid: it.failure for it in holders if it.failure},
@@ -242,6 +239,15 @@ async def explain(
         watched_since=watched_since,
         unknown=not_known(claim, places),
     )
+
+
+def _obstacles(assessment: Assessment) -> tuple[Blocker, ...]:
+    """What blocks the release that is under way, or else one that a user asks for."""
+    if not assessment.retentions:
+        return ()
+    under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
+    reason = under_way or Reason.RELEASE_REQUESTED
+    return tuple(blockers(assessment.snapshot, reason, assessment.own))
 
 
 async def _around(client: Client, namespace: str) -> tuple[Places, tuple[ResourceClaim, ...]]:

@@ -69,9 +69,7 @@ async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Outpu
     claims, missing = await _read(client, wanted)
     shown = in_order(await _judge(client, now, wanted, claims), wanted.sort_by)
     if shown or not missing:
-        empty = "" if shown else await none_found(client, wanted.namespace)
-        if wanted.idle and empty and "there is" not in empty:
-            empty = "No devices are held without a pod."
+        empty = "" if shown else await none_found(client, wanted.namespace, idle=wanted.idle)
         made = table(shown, now, wanted, empty)
         render(output, made, list_of(shown, now), head=wanted.head)
     others = await others_than(client, wanted.namespace) if missing and not shown else ""
@@ -271,14 +269,19 @@ def _use(view: ClaimView, now: datetime) -> str:
     return f"idle {age(view.unused_since, now)}" if view.unused_since is not None else ""
 
 
-async def none_found(client: Client, namespace: str) -> str:
-    """What to say instead of an empty table; also if the namespace does not exist."""
-    if not namespace:
-        return "No claims found."
+async def none_found(client: Client, namespace: str, *, idle: bool = False) -> str:
+    """What to say instead of an empty table; also if the namespace does not exist.
+
+    Args:
+        idle: whether only claims that are held without a pod were looked for.
+    """
     try:
-        await client.get(NAMESPACES, namespace)
+        if namespace:
+            await client.get(NAMESPACES, namespace)
     except NotFound:
         return f"No claims found: there is no namespace {namespace}."
     except ApiError:  # to read a namespace is a right of its own
         pass
-    return f"No claims found in namespace {namespace}."
+    if idle:
+        return "No devices are held without a pod."
+    return f"No claims found in namespace {namespace}." if namespace else "No claims found."

@@ -83,6 +83,7 @@ async def read_holder(
 async def _read(
     client: Client, kinds: KindReader, resource: Resource[Any], reservation: ClaimReservation
 ) -> Holder:
+    """Read a workload of a kind that claimctl reads itself, without a rule."""
     ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
     claim, failure, workload = reservation.spec.resource_claim_name, "", None
     try:
@@ -91,8 +92,8 @@ async def _read(
         if isinstance(workload, ReportingDeployment):
             failure = _failure(workload)
             workload = Deployment(metadata=workload.metadata, spec=workload.spec)
-        going = workload.metadata.deleting
-        sets = await client.list(REPLICASETS, namespace, partial=True) if going else None
+        deleting = workload.metadata.deleting
+        sets = await client.list(REPLICASETS, namespace, partial=True) if deleting else None
         state = observe(workload, claim, sets.items if sets is not None else None)
     except UnreadableObject as error:
         state = WorkloadState(
@@ -111,8 +112,8 @@ async def _read(
             ),
         )
     state = for_ordinal(state, workload, reservation.spec)
-    wanted = failure if state.phase is WorkloadPhase.ACTIVE else ""
-    return Holder(Held(reservation, state), wanted)
+    wants_pods = state.phase is WorkloadPhase.ACTIVE
+    return Holder(Held(reservation, state), failure if wants_pods else "")
 
 
 def _failure(workload: ReportingDeployment) -> str:

@@ -113,7 +113,8 @@ def _release(view: ClaimView) -> Iterator[Matter]:
         asked = made.metadata.annotation(RELEASE_ANNOTATION) == view.claim.metadata.uid
         about = f"ClaimReservation {made.metadata.name}"
         if said is not None and said.reason not in _BY_ITSELF:
-            steps = (f"See until when it waits: claimctl explain {claim}", *withdraw * asked)
+            see = f"See until when it waits: claimctl explain {claim}"
+            steps = (see, *withdraw) if asked else (see,)
             yield Matter(MatterKind.RELEASE_WAITS, about, said.message, steps, said.reason)
         elif asked and said is None and view.claim.status.allocation is not None:
             text = "a release is asked for, and the controller has not begun it"

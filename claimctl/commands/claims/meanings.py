@@ -1,4 +1,7 @@
-"""What every reason of claimctl means, and what to do about it (``meanings.toml``)."""
+"""What every reason of claimctl means, and what to do about it.
+
+A new ``Reason`` has an entry in ``meanings.toml``, below the question that it answers.
+"""
 
 from __future__ import annotations
 

@@ -35,6 +35,11 @@ class ClaimOnNode(Part, frozen=True):
     pods: Annotated[int, says("pods on this node that use it")]
     never_given_up: bool
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a workload holds it, whatever its state says beside that in brackets."""
+        return self.state.partition(" ")[0] == "Held"
+
 
 class NodeExplanation(Document, frozen=True):
     """``claimctl explain node/NAME``"""
@@ -59,7 +64,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
     except Forbidden:
         scope = session.namespace
         views = await gather(session.client, session.clock.now(), ClaimsWanted(scope))
-    claims = tuple(_on(name, views))
+    claims = tuple(_claims_on(name, views))
     if state == "Gone" and not claims:
         raise CommandFailed(f"node {name} not found, and no claim has devices on it")
     taints = tuple(taint.text for taint in node.spec.taints) if node is not None else ()
@@ -67,6 +72,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
 
 
 async def _node(client: Client, name: str) -> tuple[Node | None, str]:
+    """The node, if it is there and may be read, and its state in one word."""
     try:
         node = await client.find(NODES, name)
     except Forbidden:
@@ -79,7 +85,7 @@ async def _node(client: Client, name: str) -> tuple[Node | None, str]:
     return node, "Ready" if ready is not None and ready.status == "True" else "NotReady"
 
 
-def _on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
+def _claims_on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
     """The claims with devices that can be used on the node, or with pods there."""
     for view in views:
         if node not in {*view.nodes, *view.claim.nodes_named}:
@@ -116,7 +122,7 @@ def node_lines(node: NodeExplanation) -> list[str]:
 
 
 def _advice(node: NodeExplanation) -> Iterator[str]:
-    held = [claim for claim in node.claims if claim.state.startswith("Held")]
+    held = [claim for claim in node.claims if claim.is_held]
     if not held:
         yield "No workload holds devices here: a drain is as without claimctl."
         return

@@ -1,4 +1,8 @@
-"""The document of ``claimctl explain pod/NAME``."""
+"""The document of ``claimctl explain pod/NAME``.
+
+The document of a workload (``workload_document``) has an ``ExplainedPod`` for each of its pods that
+waits, and a ``ShortClaim`` for each of its claims. So a new field of these is in both documents.
+"""
 
 from __future__ import annotations
 

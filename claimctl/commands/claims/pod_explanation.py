@@ -45,6 +45,11 @@ async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -
 async def findings_of(
     client: Client, kinds: KindReader, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
 ) -> PodFindings:
+    """Explain a pod that was read.
+
+    Args:
+        known: the claims that were explained already, by name; those of the pod are added.
+    """
     uses = []
     for use in claim_uses(pod):
         if use.claim not in known or not use.claim:
@@ -119,6 +124,7 @@ def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:
 async def with_claim(
     client: Client, kinds: KindReader, namespace: str, use: ClaimUse, clock: Clock
 ) -> ClaimUse:
+    """The entry with its claim explained, or with the problem because of which it is not."""
     if not use.claim:
         text = f"the claim from template {use.template} is not made yet"
         return replace(use, problem=text)

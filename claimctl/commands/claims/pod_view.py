@@ -1,6 +1,7 @@
 """Why a pod waits, and who has its devices, as ``claimctl explain pod/NAME`` says it. Pure.
 
-``pod_advice`` says what to do about each reason.
+``PodFindings.reasons`` has the reasons by the state of the pod. A new reason is yielded by the
+function of its state, such as ``_waiting``; ``pod_advice`` says what to do about it.
 """
 
 from __future__ import annotations

@@ -52,9 +52,10 @@ class ReleaseWanted:
     """State that this pod has ended instead; '' for no statement."""
 
 
-def show(shown: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
+def show(lines: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
+    """Print the lines, or the document of the request."""
     document = request_of(explanation, dry_run=wanted.dry_run, cancelled=wanted.cancel)
-    print_text(wanted.output, shown, document, (resource_name(CLAIM, explanation.view.name),))
+    print_text(wanted.output, lines, document, (resource_name(CLAIM, explanation.view.name),))
 
 
 def request_of(

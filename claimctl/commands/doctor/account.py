@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from claimctl.commands.claims.election import Election, State, election
 from claimctl.installation import LEASE_NAME, Address, find_address
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Served, look, server_version
+from claimctl.kube.discovery import Served, server_version, use_served_versions
 from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_allowed
 from claimctl.parallel import side_by_side
@@ -139,10 +139,11 @@ class Installation:
 
 
 async def read_installation(client: Client, clock: Clock) -> Installation:
+    """Read it. What the user may not read is left out, and ``refused`` or ``election`` says so."""
     lease = f"metadata.name={LEASE_NAME}"
     async with side_by_side() as group:
         version = group.create_task(server_version(client))
-        served = group.create_task(look(client))
+        served = group.create_task(use_served_versions(client))
         leases = group.create_task(list_if_allowed(client, LEASES, field_selector=lease))
         address = await find_address(client)
         elected = group.create_task(election(client, clock.now(), address))

@@ -1,4 +1,10 @@
-"""The checks of ``claimctl doctor``: pure functions from an observed cluster to findings."""
+"""The checks of ``claimctl doctor``: pure functions from an observed cluster to findings.
+
+A new check is a name in ``_summaries``, with what is said if there is nothing to report, and a
+function that ``findings`` calls. A few have no summary, since they say nothing where they do not
+concern the cluster (``upgrade``, ``driver-checks``), or have a line in any case (``drivers``,
+``kubelets``). ``examination`` reads what a check needs.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +40,16 @@ from claimctl.wire.reservations import (
 
 
 def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
-    """One line at least for each check: its problems, or that there is none, or why not known."""
-    problems = findings(observed)
-    with_problems = {problem.check for problem in problems}
+    """One line at least for each check: its findings, or that there are none, or why not known."""
+    reported = findings(observed)
+    with_findings = {finding.check for finding in reported}
     rest = tuple(
         _without_problem(name, summary, observed)
         for name, summary in _summaries(observed).items()
-        if name not in with_problems
+        if name not in with_findings
     )
     facts = (*_kubelet_faults(observed), *_upgrade(observed))
-    return (*_drivers(observed), *facts, *rest, *problems)
+    return (*_drivers(observed), *facts, *rest, *reported)
 
 
 def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:
@@ -83,7 +89,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
 
 
 def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
-    """The problems, and what waits."""
+    """What the checks report: problems, what waits, and facts that are no problem."""
     return (
         *_rights(observed),
         *_reservations(observed),

@@ -109,6 +109,7 @@ def _waits(claim: ResourceClaim, seen: ObservedCluster) -> bool:
 
 
 _UNDER_WAY = frozenset({Reason.RELEASING, Reason.SETTLING})
+"""What the controller says of a release that nothing blocks."""
 
 
 def _recorders(
@@ -117,8 +118,9 @@ def _recorders(
     """The ClaimReservations whose hold the entry is."""
     for made in seen.reservations:
         recorded = made.status.reserved_for
-        if made.status.claim_uid == claim.metadata.uid and recorded is not None:
-            yield from [made] * (recorded.uid == entry.uid)
+        is_of_claim = made.status.claim_uid == claim.metadata.uid
+        if is_of_claim and recorded is not None and recorded.uid == entry.uid:
+            yield made
 
 
 def _is_gone(reference: Reference, seen: ObservedCluster) -> bool:

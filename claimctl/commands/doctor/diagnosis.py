@@ -18,7 +18,7 @@ from claimctl.text import listed
 
 OLDEST = (1, 32)
 """The first release of Kubernetes that claimctl supports."""
-_PODS = "look at its pods and its log: kubectl get pods -A -l app.kubernetes.io/name=claimctl"
+_SEE_PODS = "look at its pods and its log: kubectl get pods -A -l app.kubernetes.io/name=claimctl"
 
 
 def diagnosis(examination: Examination) -> tuple[Finding, ...]:
@@ -98,7 +98,7 @@ def _controller(examination: Examination) -> Iterator[Finding]:
         text = f"not checked: {election.message}"
         yield Finding("controller", text, verdict=CheckVerdict.UNKNOWN)
     else:
-        yield Finding("controller", f"{election.message}; {_PODS}")
+        yield Finding("controller", f"{election.message}; {_SEE_PODS}")
     if there.strangers:
         text = f"not of the controller, whose namespace is {there.address.namespace}"
         if there.address.assumed:
@@ -115,7 +115,7 @@ def _controller(examination: Examination) -> Iterator[Finding]:
         text = f"{account.ready} of {account.wanted} pods ready, image {', '.join(account.images)}"
         bad = account.ready == 0 or account.ready < account.wanted
         verdict = CheckVerdict.PROBLEM if bad else CheckVerdict.OK
-        text = f"{text}; {_PODS}" if bad else text
+        text = f"{text}; {_SEE_PODS}" if bad else text
         yield Finding("deployment", text, account.namespace, account.deployment, verdict)
 
 

@@ -40,7 +40,8 @@ def doctor(
 ) -> int:
     """Check the cluster, the installation of claimctl and the claims; exit code 3 with problems.
 
-    Every check has a line: ok, fact, problem, or unknown where you may not read what it needs.
+    Every check has a line: ok, fact, waits, problem, or unknown where you may not read what it
+    needs.
     """
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:

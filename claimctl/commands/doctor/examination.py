@@ -1,4 +1,8 @@
-"""Read a cluster for ``claimctl doctor``, and go on past what the user may not read."""
+"""Read a cluster for ``claimctl doctor``, and go on past what the user may not read.
+
+``_observe`` lists each resource once, and notes by ``_Reader`` which checks are not possible
+without it. What a new check needs besides is a field of ``ObservedCluster``, filled there.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +59,15 @@ from claimctl.wire.traces import RECORDS
 T = TypeVar("T")
 
 _OF_CLAIMS = (
-    *("orphans", "listed-ahead", "near-limit"),
-    *("dangling-references", "unreadable-objects", "held-devices", "waiting-pods"),
+    "orphans",
+    "listed-ahead",
+    "near-limit",
+    "dangling-references",
+    "unreadable-objects",
+    "held-devices",
+    "waiting-pods",
 )
-"""The checks of claims."""
+"""The checks that need the scan of claims."""
 _CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RECORDS, wire.WORKLOADKINDS)
 
 
@@ -172,6 +181,7 @@ class _Reader:
 
 
 async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> ObservedCluster:
+    """List everything that the checks need, and sort it into what they are functions of."""
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
     of_nodes = ("mixed-versions", "held-devices", "kubelets")
@@ -257,8 +267,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
 async def _looked_again(
     reader: _Reader, clock: Clock, observed: ObservedCluster
 ) -> ObservedCluster:
-    """The same without entries of objects that are gone which leave their lists during the
-    ``PAUSES``, as most do: kube-controller-manager and the controller take them out."""
+    """What was observed, without the entries of objects that are gone which leave their lists
+    during the ``PAUSES``. Most do: kube-controller-manager and the controller take them out."""
     for pause in PAUSES:
         doubtful = in_doubt(observed)
         if not 0 < len(doubtful) <= _FEW_CLAIMS:

@@ -49,8 +49,8 @@ async def missing_rights_of(
     """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview. Forbidden if
     the user may not ask about others."""
     rights = wanted_rights(binding=binding, groups=groups)
-    allowed = await mapped(partial(may, client, account), rights, QUESTIONS_AT_ONCE)
-    return tuple(str(right) for right, may_ in zip(rights, allowed, strict=True) if not may_)
+    answers = await mapped(partial(may, client, account), rights, QUESTIONS_AT_ONCE)
+    return tuple(str(right) for right, allowed in zip(rights, answers, strict=True) if not allowed)
 
 
 async def may(client: Client, account: ControllerAccount, right: Right) -> bool:

@@ -88,7 +88,7 @@ async def _lacking(client: Client, account: ControllerAccount | None) -> list[Ri
     if account is None:
         return []
     try:
-        allowed = await mapped(partial(may, client, account), RIGHTS, QUESTIONS_AT_ONCE)
+        answers = await mapped(partial(may, client, account), RIGHTS, QUESTIONS_AT_ONCE)
     except Forbidden:
         return []
-    return [right for right, may_ in zip(RIGHTS, allowed, strict=True) if not may_]
+    return [right for right, allowed in zip(RIGHTS, answers, strict=True) if not allowed]

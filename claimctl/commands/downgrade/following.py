@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import Progress, progress
-from claimctl.cli.session import Session
+from claimctl.cli.session import Session, if_interrupted
 from claimctl.cli.successor import Successor
+from claimctl.commands.downgrade.flags import PlanFlags
+from claimctl.controller.dialect import DialectUnknown
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Duty, Settings
 from claimctl.downgrade import plans
+from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.installation import find_address
 from claimctl.telemetry.logs import Level, configure
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
@@ -77,3 +82,25 @@ async def following(session: Session) -> AsyncIterator[Follower]:
             yield Follower(session, successor, line)
         finally:
             await successor.close()
+
+
+@asynccontextmanager
+async def time_limit(flags: PlanFlags) -> AsyncIterator[None]:
+    """End the work within when the time of ``--timeout`` is over, and report why it cannot be done.
+
+    Raises:
+        CommandFailed: the time is over, there is another plan, the controller does not carry this
+            one out, or the dialect of the cluster is not known.
+        UsageError: a namespace does not exist.
+    """
+    stays = "" if flags.dry_run else "; what is done stays, and another run continues"
+    try:
+        with if_interrupted(f"interrupted{stays}"):
+            async with asyncio.timeout(flags.timeout):
+                yield
+    except TimeoutError:
+        raise CommandFailed(f"--timeout: not finished after {flags.timeout:g} s{stays}") from None
+    except (PlanRefused, DialectUnknown) as refused:
+        raise CommandFailed(str(refused)) from None
+    except NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None

@@ -14,7 +14,7 @@ from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.following import PlanResult, following
+from claimctl.commands.downgrade.following import PlanResult, following, time_limit
 from claimctl.commands.downgrade.report import (
     EXPANDED,
     LEFT,
@@ -23,14 +23,19 @@ from claimctl.commands.downgrade.report import (
     loss,
     prepared_code,
     table,
-    time_limit,
 )
 from claimctl.commands.downgrade.status import DowngradeStatus
 from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import RecordState
+from claimctl.downgrade.under_way import RESTORE_COMMAND
 from claimctl.kube.errors import KubeError
-from claimctl.wire.reservations import ClaimName, DowngradedClaim, DowngradePlanSpec
+from claimctl.wire.reservations import (
+    DOWNGRADE_PLAN_NAME,
+    ClaimName,
+    DowngradedClaim,
+    DowngradePlanSpec,
+)
 
 NAMED = 20
 """The most claims that are named before the plan begins; a dry run names all."""
@@ -115,13 +120,7 @@ def losses(planned: DowngradeReport, known: Iterable[DowngradedClaim]) -> Iterat
 
 def conclusion(report: DowngradeReport) -> Iterator[str]:
     """The result in one line, and what to do next."""
-    done = "would be listed pod by pod" if report.dry_run else "are listed pod by pod"
-    line = f"{report.count(EXPANDED)} of {len(report.claims)} claims {done}"
-    if skipped := report.count({RecordState.SKIPPED}):
-        line += f"; {skipped} skipped, as you asked"
-    if left := report.count(LEFT):
-        line += f"; {left} left as they are: see REASON"
-    yield line
+    yield _prepared(report) if report.claims else _only_frozen(dry_run=report.dry_run)
     if report.next_step is not None:
         yield f"next step ({report.next_step}): {report.todo}"
     elif not report.dry_run:
@@ -131,3 +130,22 @@ def conclusion(report: DowngradeReport) -> Iterator[str]:
         if (name.namespace, name.name) not in claims:
             text = "no claim of this name is held by a workload"
             yield f"--skip {name.namespace}/{name.name}: {text}"
+
+
+def _prepared(report: DowngradeReport) -> str:
+    done = "would be listed pod by pod" if report.dry_run else "are listed pod by pod"
+    line = f"{report.count(EXPANDED)} of {len(report.claims)} claims {done}"
+    if skipped := report.count({RecordState.SKIPPED}):
+        line += f"; {skipped} skipped, as you asked"
+    if left := report.count(LEFT):
+        line += f"; {left} left as they are: see REASON"
+    return line
+
+
+def _only_frozen(*, dry_run: bool) -> str:
+    """What a plan without claims is for: no workload gets into a list before the feature is off."""
+    stays, keeps = ("would stay", "would keep") if dry_run else ("stays", "keeps")
+    return (
+        f"there is nothing to prepare; DowngradePlan {DOWNGRADE_PLAN_NAME} {stays}, and {keeps} "
+        f"workloads out of the lists of its claims, also of new ones, until `{RESTORE_COMMAND}`"
+    )

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import structs
 
 from claimctl.cli.documents import Document, Names, Part, by_names, says
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import ExitCode
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
-from claimctl.cli.session import if_interrupted
-from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.following import PlanResult
-from claimctl.controller.dialect import DialectUnknown
-from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.under_way import is_held_by_pods_alone
 from claimctl.text import counted
@@ -74,28 +68,6 @@ class DowngradeReport(Document, frozen=True, kw_only=True):
         """How many claims are in one of these states."""
         wanted = set(states)
         return sum(claim.state in wanted for claim in self.claims)
-
-
-@asynccontextmanager
-async def time_limit(flags: PlanFlags) -> AsyncIterator[None]:
-    """End the work within when the time of ``--timeout`` is over, and report why it cannot be done.
-
-    Raises:
-        CommandFailed: the time is over, there is another plan, the controller does not carry this
-            one out, or the dialect of the cluster is not known.
-        UsageError: a namespace does not exist.
-    """
-    stays = "" if flags.dry_run else "; what is done stays, and another run continues"
-    try:
-        with if_interrupted(f"interrupted{stays}"):
-            async with asyncio.timeout(flags.timeout):
-                yield
-    except TimeoutError:
-        raise CommandFailed(f"--timeout: not finished after {flags.timeout:g} s{stays}") from None
-    except (PlanRefused, DialectUnknown) as refused:
-        raise CommandFailed(str(refused)) from None
-    except NoSuchNamespace as missing:
-        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
 def document(

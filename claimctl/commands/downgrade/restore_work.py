@@ -8,13 +8,12 @@ from claimctl.cli.output import render
 from claimctl.cli.printer import say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.following import PlanResult, following
+from claimctl.commands.downgrade.following import PlanResult, following, time_limit
 from claimctl.commands.downgrade.report import (
     RESTORED,
     DowngradeReport,
     document,
     table,
-    time_limit,
 )
 from claimctl.controller.dialect import DialectProbe
 from claimctl.downgrade import plans

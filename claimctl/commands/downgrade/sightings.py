@@ -29,7 +29,13 @@ class Component(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What a component did to one claim, and when."""
+    """What a component did to one claim, and when.
+
+    Attributes:
+        on: whether it acted as with the feature.
+        claim: as namespace/name.
+        what: what it did, as a clause for people: ``listed PodGroup gang``.
+    """
 
     component: Component
     on: bool
@@ -83,6 +89,7 @@ def _of_allocation(claim: ResourceClaim) -> Iterator[Sighting]:
 
 
 def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]:
+    """KEP-5729: with the feature, both list PodGroups."""
     entries = (it for it in claim.metadata.managed_fields if it.subresource == "status")
     when = max((it.time for it in entries if it.manager == component and it.time), default=None)
     written = uids_written_by(claim, component)
@@ -97,6 +104,7 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
 def _of_pods(
     claim: ResourceClaim, component: Component, members: Collection[Pod], planned: datetime
 ) -> Iterator[Sighting]:
+    """Without it, they list the pods of PodGroups one by one."""
     listed = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     written = listed & uids_written_by(claim, component) if members else frozenset()
     for pod in members:

@@ -3,6 +3,9 @@
 The order of a downgrade (KEP-5194 and KEP-5729, Upgrade / Downgrade): prepare; switch the feature
 off in the scheduler and in kube-controller-manager (KCM); prepare again, because until then they
 put PodGroups back; switch it off in the kubelets; switch it off in the API server last.
+
+``_step`` chooses the next step, ``_todo`` says what to do in it, and ``_components`` what each
+component does.
 """
 
 from __future__ import annotations

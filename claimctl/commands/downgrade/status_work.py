@@ -24,6 +24,7 @@ PAUSE_FACTOR = 10.0
 
 
 def parts(names: Sequence[str]) -> frozenset[ComponentName]:
+    """The components of ``--switched-off``; UsageError if one is none."""
     known = [str(part) for part in ComponentName]
     for name in names:
         if name not in known:
@@ -34,20 +35,22 @@ def parts(names: Sequence[str]) -> frozenset[ComponentName]:
 async def run(
     session: Session, believed: frozenset[ComponentName], output: Output, *, watch: bool
 ) -> int:
-    async def look() -> DowngradeStatus:
+    """Show how far the downgrade is, also after each change if that is wanted; the exit code."""
+
+    async def judging() -> DowngradeStatus:
         return await observe(session.client, believed)
 
-    return await show_all(session, look, output, watch=watch)
+    return await show_all(session, judging, output, watch=watch)
 
 
-async def show_all(session: Session, look: Judging, output: Output, *, watch: bool) -> int:
+async def show_all(session: Session, judging: Judging, output: Output, *, watch: bool) -> int:
     """Show what a look reports, and each change if that is wanted; the exit code."""
-    report = await look()
+    report = await judging()
     if report is None:
         return ExitCode.OK
     if watch:
         show(report, output)
-        report = await follow(session, look, output, report)
+        report = await follow(session, judging, output, report)
     else:
         with reader_may_leave():
             show(report, output)
@@ -56,7 +59,7 @@ async def show_all(session: Session, look: Judging, output: Output, *, watch: bo
 
 async def follow(
     session: Session,
-    look: Judging,
+    judging: Judging,
     output: Output,
     report: DowngradeStatus,
 ) -> DowngradeStatus:
@@ -67,7 +70,7 @@ async def follow(
         await session.clock.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
         began, seen = session.clock.monotonic(), report
         try:
-            if (again := await look()) is None:
+            if (again := await judging()) is None:
                 break
             seen = again
         except Unreachable as error:

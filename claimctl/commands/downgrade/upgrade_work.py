@@ -12,7 +12,7 @@ from claimctl.cli.output import print_data, render
 from claimctl.cli.printer import reader_may_leave, say
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.flags import PlanFlags
-from claimctl.commands.downgrade.following import PlanResult
+from claimctl.commands.downgrade.following import PlanResult, time_limit
 from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.downgrade.report import (
     EXPANDED,
@@ -21,7 +21,6 @@ from claimctl.commands.downgrade.report import (
     document,
     prepared_code,
     table,
-    time_limit,
 )
 from claimctl.commands.downgrade.status import DowngradeStatus
 from claimctl.commands.downgrade.status_work import observe, show_all
@@ -63,7 +62,7 @@ async def show_status(session: Session, output: Output, *, watch: bool) -> int:
             _show_none(output)
         return ExitCode.OK
 
-    async def look() -> DowngradeStatus | None:
+    async def judging() -> DowngradeStatus | None:
         plan = await _plan(session)
         if plan is None:
             say("The upgrade is over: its plan is deleted.")
@@ -73,7 +72,7 @@ async def show_status(session: Session, output: Output, *, watch: bool) -> int:
             raise CommandFailed(text)
         return await observe(session.client)
 
-    return await show_all(session, look, output, watch=watch)
+    return await show_all(session, judging, output, watch=watch)
 
 
 async def _plan(session: Session) -> DowngradePlan | None:

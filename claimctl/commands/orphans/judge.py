@@ -1,9 +1,10 @@
 """Decide whether a claim is an orphan, and what forbids freeing it.
 
 ``judge`` is a pure function of one claim that was read live. ``_Entries`` sorts the claim's list,
-``_judge_allocated`` asks the questions, and ``_cause`` has the causes of a claim that nothing else
-keeps, in their order. A new one gets a case there, and its text in ``_message``. What blocks
-freeing a claim is said by ``_users_left`` for pods and by ``_holders_left`` for other objects.
+``_judge_allocated`` asks the questions, ``_left_behind`` has the cases of a claim that stays
+allocated for others, and ``_cause`` the causes of a claim that nothing else keeps, in their order.
+A new cause gets a case there, and its text in ``_message``. What blocks freeing a claim is said by
+``_users_left`` for pods and by ``_holders_left`` for other objects.
 
 Nothing here is about time: how long a release waits is decided by the controller that makes it (see
 ``adoption``).
@@ -96,14 +97,10 @@ def _judge_unallocated(claim: ResourceClaim) -> Orphan | None:
 def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
     """Judge an allocated claim: which entries go, why it is an orphan, and what blocks that."""
     claim, entries = scanned.claim, _Entries.of(scanned)
-    # 1. Has claimctl left entries in the list? They go, and what nobody answers for. Other pods and
-    # other holders keep theirs, and the claim stays allocated for them: so nothing blocks this.
-    left = _left_behind(scanned, entries)
-    if (left or entries.guards) and not claim.metadata.deleting:
-        cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
-        message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
-        return Orphan(cause, message, entries=entries.releasable)
-    # 2. Is it an orphan?
+    # 1. Has claimctl left entries in the list?
+    if (left_behind := _left_behind(scanned, entries)) is not None:
+        return left_behind
+    # 2. Is it an orphan for another cause?
     users_left = _users_left(scanned)
     present = _cause(scanned, entries, in_use=bool(users_left))
     if present is None:
@@ -113,7 +110,21 @@ def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
     return Orphan(present, _message(present, entries, claim), blockers, entries.releasable)
 
 
-def _left_behind(scanned: ScannedClaim, entries: _Entries) -> tuple[Pod, ...]:
+def _left_behind(scanned: ScannedClaim, entries: _Entries) -> Orphan | None:
+    """The orphan whose list has entries that claimctl left; None if there are none.
+
+    They go, and what nobody answers for. Other pods and other holders keep theirs, and the claim
+    stays allocated for them: so nothing blocks this.
+    """
+    claim, left = scanned.claim, _pods_left_behind(scanned, entries)
+    if claim.metadata.deleting or not (left or entries.guards):
+        return None
+    cause = Cause.ORPHANED_HOLD if entries.orphaned else Cause.LISTED_AHEAD
+    message = _message(cause, entries, claim) if entries.orphaned else _complaint(left)
+    return Orphan(cause, message, entries=entries.releasable)
+
+
+def _pods_left_behind(scanned: ScannedClaim, entries: _Entries) -> tuple[Pod, ...]:
     """The pending pods that claimctl listed ahead, and left in a list without its hold.
 
     A controller takes such entries out before its hold leaves the claim. They stay behind if the

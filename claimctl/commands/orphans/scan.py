@@ -187,17 +187,18 @@ class OwnerReader:
                 return Answer(OwnerState.GONE)
             if header.metadata.uid != reference.uid:
                 return Answer(OwnerState.REPLACED)
-            reserving = await self._reserves(claim, reference, header)
+            reserving = await self._would_reserve(claim, reference, header)
         except UnknownKind:
             return Answer(OwnerState.UNKNOWN_KIND)
         except KubeError as error:
             return Answer(OwnerState.UNKNOWN, str(error))
         return Answer(OwnerState.RESERVING if reserving else OwnerState.ALIVE)
 
-    async def _reserves(
+    async def _would_reserve(
         self, claim: ResourceClaim, reference: Reference, header: ObjectHeader
     ) -> bool:
-        """Whether the controller would make a ClaimReservation from the workload's annotation."""
+        """Whether the controller would make a ClaimReservation for the claim by the annotation of
+        the workload that the reference names."""
         if header.metadata.annotation(RESERVE_ANNOTATION) is None:
             return False
         kind = await self._kinds.of_resource(reference.api_group, reference.resource)
@@ -212,7 +213,5 @@ class OwnerReader:
             # the hold shows that a pod of the workload has named the claim
             workload, by_pods = judged(workload, state.rule), frozenset((claim.metadata.name,))
         ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
-        wanted = plan(Annotated(ref, resource.api_version, workload, by_pods=by_pods)).create
-        return any(
-            reservation.spec.resource_claim_name == claim.metadata.name for reservation in wanted
-        )
+        planned = plan(Annotated(ref, resource.api_version, workload, by_pods=by_pods))
+        return any(it.spec.resource_claim_name == claim.metadata.name for it in planned.create)

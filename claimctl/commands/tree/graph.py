@@ -1,4 +1,8 @@
-"""Who makes which pods, and which claims, devices and nodes they use, as a graph."""
+"""Who makes which pods, and which claims, devices and nodes they use, as a graph.
+
+``build`` adds the vertices and edges of each pod (``_pod``) and of each claim (``_claim``). Another
+kind of vertex or edge is added there; ``drawing`` has the shapes.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +63,9 @@ class Graph:
     vertices: dict[str, Vertex] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     problems: list[ClaimProblem] = field(default_factory=list)
+    _known: set[Edge] = field(default_factory=set)
+    _below: dict[str, list[Edge]] = field(default_factory=dict)
+    _above: dict[str, list[Edge]] = field(default_factory=dict)
 
     def add(self, vertex: Vertex) -> str:
         """Add a vertex; returns its key. A note replaces an empty one."""
@@ -74,10 +81,6 @@ class Graph:
             self.edges.append(edge)
             self._below.setdefault(source, []).append(edge)
             self._above.setdefault(target, []).append(edge)
-
-    _known: set[Edge] = field(default_factory=set)
-    _below: dict[str, list[Edge]] = field(default_factory=dict)
-    _above: dict[str, list[Edge]] = field(default_factory=dict)
 
     def below(self, key: str) -> Sequence[Edge]:
         return self._below.get(key, ())
@@ -98,7 +101,7 @@ def build(
     *,
     everywhere: bool = False,
 ) -> Graph:
-    """The graph of one namespace.
+    """The graph of one namespace, or of all.
 
     Args:
         chains: the controllers of pods by their UIDs, the nearest first.
@@ -154,11 +157,11 @@ def _claim(graph: Graph, view: ClaimView, nodes: Mapping[str, Node] | None, plac
         if not any(edge.target == key for edge in graph.below(holder)):
             graph.connect(holder, key, "reserves")
     for device in view.claim.devices:
-        made = graph.add(Vertex(DEVICE, f"{device.pool}/{device.device}"))
-        graph.connect(key, made, "has")
+        target = graph.add(Vertex(DEVICE, f"{device.pool}/{device.device}"))
+        graph.connect(key, target, "has")
         # pools of devices of one node have the node's name; others may span all nodes of the claim
         for node in (device.pool,) if device.pool in view.nodes else view.nodes:
-            graph.connect(made, graph.add(Vertex(NODE, node, _state(node, nodes))), "is on")
+            graph.connect(target, graph.add(Vertex(NODE, node, _state(node, nodes))), "is on")
 
 
 def _state(name: str, nodes: Mapping[str, Node] | None) -> str:

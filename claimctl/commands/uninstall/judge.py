@@ -1,7 +1,12 @@
 """Say what is left of claimctl in the cluster, and why it cannot go yet.
 
 ``leftovers`` is a pure function of one ``Scan``. Nothing that it does not name blocks anything: a
-cluster without leftovers can lose the controller, its namespace and its CRDs at once.
+cluster without leftovers can lose the controller, its namespace and its CRDs at once. What stays
+and blocks nothing is said by ``notes``.
+
+A new kind of leftover is read by ``scan``, gets a reason in ``Why``, and a case in
+``_other_leftovers``. Why a ClaimReservation is still there although it is deleted is said by
+``_why_reserved``, case by case.
 """
 
 from __future__ import annotations
@@ -54,15 +59,17 @@ def is_for_user(left: Leftover) -> bool:
 _RULES = Rules(dialect=PodGroupDialect.name)
 
 
-def leftovers(scan: Scan, rules: Rules = _RULES, run: float = 0.0) -> tuple[Leftover, ...]:
+def leftovers(
+    scan: Scan, rules: Rules = _RULES, watched_seconds: float = 0.0
+) -> tuple[Leftover, ...]:
     """What is left of claimctl, by kind, namespace and name.
 
     Args:
         rules: how long pods may be bound to a claim.
-        run: for how many seconds the run has watched the cluster.
+        watched_seconds: for how long the run has watched the cluster.
     """
     left = (
-        *_reservations(scan, rules, run),
+        *_reservations(scan, rules, watched_seconds),
         *_claims(scan),
         *(
             _about(it.metadata, wire.PODGROUPS.kind, Why.GUARDED, _why_guarded(it, scan))
@@ -78,6 +85,10 @@ def _about(
     meta: ObjectMeta, kind: str, reason: str, message: str, after: float | None = None
 ) -> Leftover:
     return Leftover(kind, meta.namespace, meta.name, reason, message, after)
+
+
+_KINDS_WITH_TRACES = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PODGROUPS.kind)
+"""Besides workloads: an object of theirs that cannot be read may have something of claimctl."""
 
 
 def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
@@ -101,11 +112,11 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
     if runs_without_crds(scan):
-        yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _RUNS)
+        yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _CONTROLLER_RUNS)
     for unread in scan.unreadable:
         # nobody knows what it has of claimctl; of workloads, only the metadata is read
         kind, is_workload = unread.resource.kind, unread.resource.type is ObjectHeader
-        if is_workload or kind in _MAY_HAVE_OURS:
+        if is_workload or kind in _KINDS_WITH_TRACES:
             reason, text = Reason.UNREADABLE, unread.describe()
             yield Leftover(kind, unread.namespace, unread.name, reason, text)
 
@@ -115,7 +126,7 @@ def runs_without_crds(scan: Scan) -> bool:
     return scan.tended and not scan.served
 
 
-_RUNS = (
+_CONTROLLER_RUNS = (
     "a controller runs although the CRDs are gone, and may add holds again: stop it (kubectl -n "
     "claimctl-system scale deployment/claimctl-controller --replicas=0)"
 )
@@ -144,26 +155,29 @@ def notes(scan: Scan) -> tuple[str, ...]:
             f"ResourceClaim {claim.metadata.namespace}/{claim.metadata.name} stays held: {why}"
             for claim, why in unproven
         ),
-        *(
-            "nodes may not be listed, so a taint of claimctl reschedule may be left: an "
-            "administrator runs `claimctl reschedule --release-taints`"
-            for _ in range(scan.nodes_unreadable)
-        ),
+        *((_NODES_UNREADABLE,) if scan.nodes_unreadable else ()),
     )
 
 
-_MAY_HAVE_OURS = (wire.RESOURCECLAIMS.kind, wire.CLAIMRESERVATIONS.kind, wire.PODGROUPS.kind)
+_NODES_UNREADABLE = (
+    "nodes may not be listed, so a taint of claimctl reschedule may be left: an administrator runs "
+    "`claimctl reschedule --release-taints`"
+)
 
 
 # -- ClaimReservations
 
 
-def _reservations(scan: Scan, rules: Rules, run: float) -> Iterator[Leftover]:
+_Left = tuple[str, str, float | None]
+"""The reason, the message, and after how many seconds it may go by time alone."""
+
+
+def _reservations(scan: Scan, rules: Rules, watched_seconds: float) -> Iterator[Leftover]:
     for reservation in scan.reservations:
         meta = reservation.metadata
         if meta.deleting:
             claim = scan.claim_of.get((meta.namespace, reservation.spec.resource_claim_name))
-            why = _why_reserved(reservation, claim, scan, rules, run)
+            why = _why_reserved(reservation, claim, scan, rules, watched_seconds)
         else:
             now = "holds until `claimctl uninstall prepare` deletes it"
             text = "; ".join(filter(None, (now, sticky.fate(reservation, scan))))
@@ -176,8 +190,8 @@ def _why_reserved(
     claim: ScannedClaim | None,
     scan: Scan,
     rules: Rules,
-    run: float,
-) -> tuple[str, str, float | None]:
+    watched_seconds: float,
+) -> _Left:
     """Why a ClaimReservation that is deleted is still there."""
     meta = reservation.metadata
     if others := [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]:
@@ -194,12 +208,13 @@ def _why_reserved(
     if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
         if (finished := _blocking_tombstones(claim)) is not None:
             return finished
-    elif (using := _using(claim, rules, run)) is not None:
+    elif (using := _using(claim, rules, watched_seconds)) is not None:
         return using
     return _controllers_reason(reservation)
 
 
-def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
+def _ghost(reservation: ClaimReservation, scan: Scan) -> _Left | None:
+    """The pods that vanished while running, and may still run."""
     grace = reservation.spec.fixed_grace_seconds
     ages = {
         ghost.name: (scan.now - ghost.since).total_seconds()
@@ -213,7 +228,7 @@ def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float |
     return Reason.FORCE_DELETED_PODS, text, max(left.values())
 
 
-def _blocking_tombstones(claim: ScannedClaim) -> tuple[str, str, None] | None:
+def _blocking_tombstones(claim: ScannedClaim) -> _Left | None:
     """Finished pods whose tombstones stay in the list beside the entries of running pods."""
     if not (names := finished_pods(claim)):
         return None
@@ -229,7 +244,7 @@ def finished_pods(claim: ScannedClaim) -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in entries if entry.uid in claim.live.uids))
 
 
-def _using(claim: ScannedClaim, rules: Rules, run: float) -> tuple[str, str, float | None] | None:
+def _using(claim: ScannedClaim, rules: Rules, watched_seconds: float) -> _Left | None:
     """The pods that run because of the hold. For pods that are not bound, the controller knows.
 
     Beside pods that a scheduler may still bind, the hold stays for the binding time.
@@ -244,7 +259,7 @@ def _using(claim: ScannedClaim, rules: Rules, run: float) -> tuple[str, str, flo
     advice = f"{where} its hold stays until they have ended: wait, or scale the workload down"
     snapshot = snapshot_of(claim, rules)
     binding = max((binding_seconds(snapshot, pod) for pod in pods.pending.values()), default=0.0)
-    left = max(rules.settle_seconds + binding - run, 0.0) if binding else 0.0
+    left = max(rules.settle_seconds + binding - watched_seconds, 0.0) if binding else 0.0
     text = f"{users} claim {name}: {listed(using)}; {advice}"
     return Reason.CONSUMERS_LEFT, text, left or None
 
@@ -252,7 +267,7 @@ def _using(claim: ScannedClaim, rules: Rules, run: float) -> tuple[str, str, flo
 _LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
 
 
-def _controllers_reason(reservation: ClaimReservation) -> tuple[str, str, float | None]:
+def _controllers_reason(reservation: ClaimReservation) -> _Left:
     """What the controller reports about the release."""
     condition = find_condition(reservation.status.conditions, ConditionType.RELEASED)
     if condition is None or condition.status == "True" or condition.reason == Reason.HELD:
@@ -335,10 +350,11 @@ def lost_owners(
     )
 
 
-# -- PodGroups and DowngradePlans
+# -- PodGroups
 
 
 def guarded_groups(scan: Scan) -> tuple[PodGroup, ...]:
+    """The PodGroups that have claimctl's finalizer."""
     return tuple(group for group in scan.groups if FINALIZER in group.metadata.finalizers)
 
 

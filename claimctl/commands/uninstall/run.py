@@ -14,8 +14,9 @@ the steps follows from the objects, and a run that was interrupted is continued 
 5. Holds and other entries without a ClaimReservation are adopted by one
    (``claimctl.commands.orphans.adoption``).
 
-``Uninstall.run`` is the loop of rounds, ``_is_over`` says when it ends, and ``_act`` makes the
-writes of a round. What is left, and why, is decided in ``claimctl.commands.uninstall.judge``.
+``Uninstall.run`` is the loop of rounds, and ends it by ``_is_clean`` or ``_is_in_vain``. ``_act``
+makes the writes of a round, where a new step gets its place. What is left, and why, is decided in
+``claimctl.commands.uninstall.judge``.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ class Uninstall:
         self._writer = UninstallWriter(client, report)
         self._applied: list[Object] = []
         """The CRDs that this run has made."""
-        self._was_clean = False
-        """Whether the last scan showed nothing."""
+        self._clean_scans = 0
+        """How many scans in a row, up to the last one, showed nothing."""
         self._last_seen: object = None
         """What the last scan showed, and how much was removed by then."""
         self._began = clock.monotonic()
@@ -140,7 +141,11 @@ class Uninstall:
                 seen = await self._scan()
                 took = self._clock.monotonic() - began
                 result = self._judge(seen)
-                if self._is_over(seen, result.left):
+                self._clean_scans = 0 if result.left else self._clean_scans + 1
+                if self._is_clean():
+                    break
+                self._note_changes(seen, result.left)
+                if self._is_in_vain(seen, result.left):
                     break
                 await self._act(seen)
                 waited = self._clock.monotonic() - self._changed
@@ -183,22 +188,13 @@ class Uninstall:
             return leftover
         return structs.replace(leftover, message=f"{leftover.message}; {refusal}", after=None)
 
-    def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
-        """Whether to end: nothing is left, the time is over, or nothing changes any more."""
-        if self._is_clean(left):
-            return True
-        self._note_changes(scan, left)
-        timed_out = self._clock.monotonic() - self._began >= self._wanted.timeout
-        return timed_out or self._is_steady(scan, left)
-
-    def _is_clean(self, left: tuple[Leftover, ...]) -> bool:
+    def _is_clean(self) -> bool:
         """Whether nothing is left. After writes, two scans in a row have to show it.
 
         They are ``LATE_SECONDS`` apart: a controller whose cache is late may make another
         ClaimReservation from an annotation that is gone.
         """
-        twice, self._was_clean = self._was_clean, not left
-        return not left and (twice or not self._writer.removed)
+        return self._clean_scans >= (2 if self._writer.removed else 1)
 
     def _note_changes(self, scan: Scan, left: tuple[Leftover, ...]) -> None:
         """Note when what is left has changed, and report it."""
@@ -213,6 +209,12 @@ class Uninstall:
         kinds = sorted(Counter(leftover.kind for leftover in left).items())
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
         self._report(f"left: {counts}" if left else "nothing is left")
+
+    def _is_in_vain(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
+        """Whether to end although something may be left: the time is over, or nothing changes any
+        more."""
+        timed_out = self._clock.monotonic() - self._began >= self._wanted.timeout
+        return timed_out or self._is_steady(scan, left)
 
     def _is_steady(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether nothing has changed for long, although a controller was there where one is
@@ -258,7 +260,7 @@ class Uninstall:
             resource = await policy_bindings(Discovery(self._client))
             assert resource is not None
             await writer.for_all(partial(writer.unbind, resource), scan.bindings)
-        await writer.for_all(writer.remove_note, sticky.rewritten(scan))
+        await writer.for_all(writer.remove_note, sticky.may_lose_note(scan))
 
     async def _missing_crds(self) -> list[Object]:
         """The documents of the CRDs that the cluster does not serve."""

@@ -38,7 +38,8 @@ def unmade(pod: Pod, scan: Scan) -> tuple[str, ...]:
 def withdrawable(scan: Scan) -> Iterator[ClaimReservation]:
     """The ClaimReservations that may be deleted now.
 
-    Those of sticky claims wait until the policy is gone, and until their pods need no claim more.
+    Those of sticky claims wait until the policy is out of force, and until no pod waits for their
+    claim.
     """
     waiting = {(pod.metadata.namespace, name) for pod in scan.noted for name in unmade(pod, scan)}
     for reservation in scan.reservations:
@@ -50,8 +51,8 @@ def withdrawable(scan: Scan) -> Iterator[ClaimReservation]:
             yield reservation
 
 
-def rewritten(scan: Scan) -> Iterator[Pod]:
-    """The pods whose note may go: the policy is gone, and each has its claims."""
+def may_lose_note(scan: Scan) -> Iterator[Pod]:
+    """The pods whose note may go: the policy is out of force, and each has its claims."""
     for pod in scan.noted if not scan.bindings else ():
         if not unmade(pod, scan):
             yield pod

@@ -73,8 +73,8 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         CommandFailed: a pod still runs after ``RESCHEDULER_SECONDS``.
     """
     cron_job = await patch_if_there(client, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
-    loop = await patch_if_there(client, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)
-    if not (loop or cron_job):
+    deployment = await patch_if_there(client, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)
+    if not (cron_job or deployment):
         return False
     end = clock.monotonic() + RESCHEDULER_SECONDS
     while True:
@@ -94,10 +94,11 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
 
 
 async def _suspend_jobs(client: Client, namespace: str) -> None:
-    """The pods of a Job that is suspended are deleted."""
+    """Suspend the CronJob's Jobs that go on. Kubernetes deletes the pods of a Job that is
+    suspended."""
     for job in (await client.list(JOBS, namespace)).items:
         owners = {(owner.kind, owner.name) for owner in job.metadata.owner_references}
-        true = {known.type for known in job.status.conditions if known.status == "True"}
-        goes_on = not job.spec.suspend and not true & {"Complete", "Failed"}
+        conditions = {it.type for it in job.status.conditions if it.status == "True"}
+        goes_on = not job.spec.suspend and not conditions & {"Complete", "Failed"}
         if (CRONJOBS.kind, RESCHEDULER) in owners and goes_on:
             await patch_if_there(client, JOBS, job.metadata.name, namespace, _SUSPENDED)

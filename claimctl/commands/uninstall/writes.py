@@ -61,8 +61,9 @@ class UninstallWriter:
         """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
         meta, gone = workload.meta, dict.fromkeys(workload.annotations)
         await self._client.merge_patch(workload.resource, meta, {"metadata": {"annotations": gone}})
-        annotations = ", ".join(map("=".join, sorted(workload.annotations.items())))
-        self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {annotations}")
+        values = ", ".join(map("=".join, sorted(workload.annotations.items())))
+        what = f"{'annotation' if len(gone) == 1 else 'annotations'} {values}"
+        self.note(workload.resource.kind, meta.namespace, meta.name, what)
 
     async def unbind(self, resource: Resource[PolicyBinding], binding: PolicyBinding) -> None:
         """Put the policy for sticky claims out of force. Pods that are created then get generated
@@ -114,6 +115,8 @@ class UninstallWriter:
             await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
 
     async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
+        """Remove the owners of a claim that are ClaimReservations and do not exist; not yet while a
+        ClaimReservation names the claim, and not again if nobody can change it."""
         meta = scanned.claim.metadata
         gone = {owner.uid for owner in lost_owners(scanned.claim, scan.reservations)}
         if not gone or scanned.reserved or meta.key in self.refused:

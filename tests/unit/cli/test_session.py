@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -48,3 +51,49 @@ async def test_it_speaks_the_versions_that_the_cluster_serves(
         session = await stack.enter_async_context(connected(told))
         assert session.client.served(resource).version == version
         await session.client.list(resource)
+
+
+COMMAND = """
+import asyncio, os, signal
+from contextlib import asynccontextmanager
+from claimctl.cli import session
+from claimctl.cli.access import Access
+from claimctl.cli.errors import guarded
+
+@asynccontextmanager
+async def connected(access, namespace):
+    yield None
+
+async def work(_):
+    with session.if_interrupted("what is done stays"):
+        os.kill(os.getpid(), signal.SIGNAL)
+        await asyncio.Event().wait()
+
+async def work_that_does_not_end(_):
+    try:
+        await work(_)
+    except asyncio.CancelledError:
+        os.kill(os.getpid(), signal.SIGNAL)
+        await asyncio.Event().wait()
+
+session.connected = connected
+raise SystemExit(guarded(lambda: session.in_session(Access(), WORK)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "work", "code"),
+    [
+        (signal.SIGINT, "work", 130),
+        (signal.SIGTERM, "work", 143),
+        (signal.SIGTERM, "work_that_does_not_end", -signal.SIGTERM),
+    ],
+)
+def test_a_signal_lets_a_command_say_what_becomes_of_its_work(
+    sent: signal.Signals, work: str, code: int
+) -> None:
+    program = COMMAND.replace("SIGNAL", sent.name).replace("WORK", work)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "what is done stays\n")

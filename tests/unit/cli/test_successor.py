@@ -12,7 +12,7 @@ from claimctl.cli.successor import Successor
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import Settings
-from claimctl.kube.leases import LeadershipLost
+from claimctl.kube.leases import LeadershipLost, NoNamespace
 from claimctl.wire.resources import LEASES
 from tests.support.claim_server import Server
 
@@ -65,6 +65,16 @@ async def test_another_one_is_started_after_the_lease_was_lost() -> None:
     await asyncio.sleep(0)
     await tried.ensure()
     assert (len(made), tried.leading) == (2, True)
+    await tried.close()
+
+
+async def test_another_one_without_a_lease_is_started_where_the_lease_has_no_namespace() -> None:
+    made: list[FakeManager] = []
+    tried = successor(made, NoNamespace("there is no namespace claimctl-system for the Lease"))
+    await tried.ensure()
+    await asyncio.sleep(0)
+    await tried.ensure()
+    assert [it.settings.leader_elect for it in made] == [True, False]
     await tried.close()
 
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from claimctl.downgrade.restoration import Hindrance, Restoration, Unrestored, explained, restore
+from claimctl.downgrade.restoration import (
+    Hindrance,
+    Restoration,
+    Unrestored,
+    decide_restoration,
+    explained,
+)
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import (
     AllocationResult,
@@ -57,17 +63,20 @@ def replaced(*references: Reference) -> DowngradedClaim:
 
 
 def test_a_reference_returns_while_a_pod_uses_the_claim() -> None:
-    found = restore(claim(), replaced(TRAIN), [pod()], THERE, "native")
+    found = decide_restoration(claim(), replaced(TRAIN), [pod()], THERE, "native")
     assert found == Restoration(add=(TRAIN,))
 
 
 def test_a_listed_reference_needs_nothing_more() -> None:
-    found = restore(claim(POD, TRAIN), replaced(TRAIN), [pod()], {}, "hold")
+    found = decide_restoration(claim(POD, TRAIN), replaced(TRAIN), [pod()], {}, "hold")
     assert found == Restoration()
 
 
 def test_without_an_allocation_there_is_nothing_to_restore() -> None:
-    assert restore(claim(allocation=None), replaced(TRAIN), [pod()], THERE, "native") is None
+    assert (
+        decide_restoration(claim(allocation=None), replaced(TRAIN), [pod()], THERE, "native")
+        is None
+    )
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,7 +110,7 @@ def test_a_reference_does_not_return(
     dialect: str,
     hindrance: Hindrance,
 ) -> None:
-    found = restore(subject, replaced(reference), pods, there, dialect)
+    found = decide_restoration(subject, replaced(reference), pods, there, dialect)
     assert found == Restoration(left=(Unrestored(reference, hindrance),))
 
 
@@ -109,13 +118,15 @@ def test_a_reference_does_not_return(
     ("reference", "dialect"), [(GANG, "podgroup"), (MACHINE, "hold"), (OTHER, "podgroup")]
 )
 def test_a_reference_returns_in_the_dialect_that_has_it(reference: Reference, dialect: str) -> None:
-    found = restore(claim(created_for=None), replaced(reference), [pod()], THERE, dialect)
+    found = decide_restoration(
+        claim(created_for=None), replaced(reference), [pod()], THERE, dialect
+    )
     assert found == Restoration(add=(reference,))
 
 
 def test_references_return_as_far_as_there_is_room() -> None:
     subject = claim(*FULL[1:], created_for=None)
-    found = restore(subject, replaced(OTHER, MACHINE), [pod()], THERE, "hold")
+    found = decide_restoration(subject, replaced(OTHER, MACHINE), [pod()], THERE, "hold")
     assert found == Restoration(add=(OTHER,), left=(Unrestored(MACHINE, Hindrance.LIST_FULL),))
 
 

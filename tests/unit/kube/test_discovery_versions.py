@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.options import Preset
 
-from claimctl.kube.discovery import Served, look
+from claimctl.kube.discovery import Served, use_served_versions
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from tests.support.counting_server import server
 
@@ -28,7 +28,7 @@ async def test_the_preferred_version_of_each_group_is_spoken(
     dialect: Preset, version: tuple[int, int], served: Served
 ) -> None:
     made = server(dialect, kubernetes_version=version)
-    assert await look(made.client) == served
+    assert await use_served_versions(made.client) == served
     assert made.client.served(RESOURCECLAIMS).version == served.claims[0]
     if served.groups:
         assert made.client.served(PODGROUPS).version == served.groups[0]
@@ -39,5 +39,5 @@ async def test_the_preferred_version_of_each_group_is_spoken(
 async def test_the_beta_is_spoken_where_an_alpha_is_served_beside_it() -> None:
     """By the API module of 1.37, v1alpha3 has the same PodGroups."""
     made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37), alphas=True)
-    assert await look(made.client) == Served(("v1",), ("v1beta1", "v1alpha3"))
+    assert await use_served_versions(made.client) == Served(("v1",), ("v1beta1", "v1alpha3"))
     assert made.client.served(PODGROUPS).version == "v1beta1"

@@ -24,6 +24,7 @@ from claimctl.kube.leases import (
     LeaderElection,
     LeaderElectionSettings,
     LeadershipLost,
+    NoNamespace,
 )
 from claimctl.telemetry.face import Metric
 from claimctl.wire.coordination import micro_time
@@ -279,18 +280,26 @@ async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
     assert server.holders == ["a", ""]
 
 
-async def test_without_its_namespace_it_says_so_once_and_leads_when_there_is_one() -> None:
+WITHOUT_NAMESPACE = "there is no namespace ns for the Lease: create it, or choose another one"
+
+
+async def test_without_its_namespace_it_ends_and_says_what_to_do() -> None:
     server = LeaseServer(fault=lambda method: failure(404, "NotFound"))
-    with capture_logs() as lines:
-        task = ElectedProcess(server, "a").start()
-        await asyncio.sleep(60)
-        server.fault = lambda method: None
-        await asyncio.sleep(60)
-    await stop(task)
-    assert [(line["log_level"], line["error"]) for line in lines if "error" in line] == [
-        ("warning", "there is no namespace ns for the Lease: create it, or choose another one")
-    ]
-    assert server.holders == ["a", ""]
+    with pytest.raises(NoNamespace) as told:
+        await ElectedProcess(server, "a").start()
+    assert str(told.value) == WITHOUT_NAMESPACE
+    assert server.holders == []
+
+
+async def test_the_work_ends_when_the_namespace_of_the_lease_is_deleted() -> None:
+    server = LeaseServer()
+    a = ElectedProcess(server, "a")
+    task = a.start()
+    await asyncio.sleep(5)
+    server.fault = lambda method: failure(404, "NotFound")
+    with pytest.raises(NoNamespace, match=WITHOUT_NAMESPACE):
+        await task
+    assert a.led == [(0.0, 8.0)]
 
 
 async def test_a_renewal_whose_answer_was_lost_costs_nothing() -> None:

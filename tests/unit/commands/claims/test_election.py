@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.claims.election import Election, State, elected, election
+from claimctl.commands.claims.election import Election, State, election, election_by
 from claimctl.installation import Address
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
@@ -48,7 +48,7 @@ WHERE = "Lease claimctl-system/claimctl-controller"
     ],
 )
 def test_the_lease_tells_who_is_elected(lease: Lease | None, state: State, message: str) -> None:
-    assert elected(lease, NOW) == Election(state, message)
+    assert election_by(lease, NOW) == Election(state, message)
 
 
 async def test_a_lease_that_cannot_be_read_tells_nothing_of_who_is_elected() -> None:

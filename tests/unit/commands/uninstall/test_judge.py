@@ -69,8 +69,8 @@ def of(one: ClaimReservation, on: ScannedClaim | None = None, *, tended: bool = 
     return Scan(NOW, reservations=(one,), claims=(on,) if on else (), tended=tended)
 
 
-def only(scan: Scan, run: float = 0.0) -> Leftover:
-    (left,) = leftovers(scan, run=run)
+def only(scan: Scan, watched_seconds: float = 0.0) -> Leftover:
+    (left,) = leftovers(scan, watched_seconds=watched_seconds)
     return left
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.model import Scan
-from claimctl.commands.uninstall.sticky import fate, left, rewritten, withdrawable
+from claimctl.commands.uninstall.sticky import fate, left, may_lose_note, withdrawable
 from claimctl.installation import STICKY_POLICY, PolicyBinding, PolicyBindingSpec
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
@@ -87,7 +87,7 @@ def test_nothing_of_sticky_claims_goes_before_their_policy_and_before_pods_have_
     scan: Scan, holds_go: int, notes_go: int
 ) -> None:
     assert len(list(withdrawable(scan))) == holds_go
-    assert len(list(rewritten(scan))) == notes_go
+    assert len(list(may_lose_note(scan))) == notes_go
     in_force = Scan(
         NOW,
         reservations=scan.reservations,
@@ -96,7 +96,7 @@ def test_nothing_of_sticky_claims_goes_before_their_policy_and_before_pods_have_
         bindings=(BINDING,),
     )
     assert len(list(withdrawable(in_force))) == (1 if scan is OTHER else 0)
-    assert list(rewritten(in_force)) == []
+    assert list(may_lose_note(in_force)) == []
 
 
 def test_a_reservation_that_is_being_deleted_is_not_deleted_again() -> None:

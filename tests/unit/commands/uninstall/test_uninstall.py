@@ -81,14 +81,14 @@ def test_the_table_has_a_line_for_each_object() -> None:
 
 
 def test_the_document_has_what_was_removed_and_what_is_left() -> None:
-    removed = [Removed("Deployment", "ml", "train", "annotations claimctl.io/reserve=*")]
+    removed = [Removed("Deployment", "ml", "train", "annotation claimctl.io/reserve=*")]
     shown = as_json(document(UninstallResult((LEFT,), ("stays",), removed), WANTED, dry_run=False))
     assert (shown["kind"], shown["clean"], shown["namespaces"]) == (
         "UninstallReport",
         False,
         ["ml"],
     )
-    assert shown["removed"][0]["what"] == "annotations claimctl.io/reserve=*"
+    assert shown["removed"][0]["what"] == "annotation claimctl.io/reserve=*"
     assert shown["left"][0]["afterSeconds"] == 250.0
     assert shown["notes"] == ["stays"]
     assert document(UninstallResult(()), WANTED, dry_run=True).clean is True

@@ -1,13 +1,15 @@
-"""The writes of an uninstall to claims that no patch can change."""
+"""The writes of an uninstall, also to claims that no patch can change."""
 
 from __future__ import annotations
 
+import pytest
+
 from claimctl.commands.orphans.model import ScannedClaim
-from claimctl.commands.uninstall.model import Scan
+from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
 from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import UNCHANGEABLE
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
@@ -17,6 +19,29 @@ OWNER = {
     "name": "gone",
     "uid": "uid-gone",
 }
+
+
+@pytest.mark.parametrize(
+    ("annotations", "what"),
+    [
+        ({"claimctl.io/reserve": "*"}, "annotation claimctl.io/reserve=*"),
+        (
+            {"claimctl.io/reserve": "*", "claimctl.io/idle-timeout": "5m"},
+            "annotations claimctl.io/idle-timeout=5m, claimctl.io/reserve=*",
+        ),
+    ],
+)
+async def test_the_annotations_that_go_are_named_as_one_or_several(
+    annotations: dict[str, str], what: str
+) -> None:
+    made = Server.started()
+    made.deployment(annotations={"team": "ml", **annotations})
+    train = await made.client.get(DEPLOYMENTS, "train", NAMESPACE)
+    writer = UninstallWriter(made.client, lambda _: None)
+    await writer.remove_annotations(AnnotatedWorkload(DEPLOYMENTS, train.metadata))
+    left = await made.client.get(DEPLOYMENTS, "train", NAMESPACE)
+    assert left.metadata.annotations == {"team": "ml"}
+    assert writer.removed == [Removed("Deployment", NAMESPACE, "train", what)]
 
 
 async def test_a_claim_that_nobody_can_change_is_tried_once_and_named() -> None:
