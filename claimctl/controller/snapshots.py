@@ -129,7 +129,7 @@ class Snapshots:
             latest = latest if latest and reaches(latest, version) else version
         seen.ghosts.observe_record(key, recorded, latest)
         for reservation in filter(lambda reservation: reservation.metadata.deleting, reservations):
-            seen.reservations.withdrawn(reservation)
+            seen.reservations.being_deleted(reservation)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))

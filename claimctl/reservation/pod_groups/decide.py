@@ -103,7 +103,7 @@ def _may_go_without_event(group: PodGroup, case: GroupCase, claims: Iterable[Sna
     meta = group.metadata
     if not meta.owner_references:
         return True
-    withdrawn = any(held.withdrawn for claim in claims for held in claim.reservations)
+    withdrawn = any(held.withdrawn_by_user for claim in claims for held in claim.reservations)
     is_to_go = meta.deleting or case.owner_ended or withdrawn or not case.reserved
     return is_to_go and FINALIZER in meta.finalizers
 

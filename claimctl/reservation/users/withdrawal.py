@@ -35,7 +35,9 @@ from claimctl.wire.reservations import FINALIZER
 def leaves_to_group(snapshot: Snapshot) -> bool:
     """Whether all reservations are withdrawn and leave the claim to a listed group, by the caches:
     a pod of the group is bound, or the hold has left already."""
-    if not snapshot.reservations or not all(held.withdrawn for held in snapshot.reservations):
+    if not snapshot.reservations or not all(
+        held.withdrawn_by_user for held in snapshot.reservations
+    ):
         return False
     if not present_groups(snapshot):
         return False
@@ -91,7 +93,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
         return Step()
     # 2. No other controller may add the hold again.
     settle = snapshot.rules.settle_seconds
-    left = settle - min(held.withdrawn_age for held in snapshot.reservations)
+    left = settle - min(held.deleting_age for held in snapshot.reservations)
     if left > 0:
         text = "waits until every controller sees that the reservation is withdrawn"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))

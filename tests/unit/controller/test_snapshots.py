@@ -65,7 +65,7 @@ async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_fro
     def age() -> float:
         (held,) = copies.build(KEY, Findings()).reservations
         assert held.reservation.metadata.deleting
-        return held.withdrawn_age
+        return held.deleting_age
 
     age()
     clock.time += 5
