@@ -311,12 +311,12 @@ class Snapshot:
         for judged in self.devices:
             if judged.taint is not None:
                 evicts = judged.taint.effect == NO_EXECUTE
-                text = f"{judged}; {after_eviction(kinds)}" if evicts else str(judged)
+                text = f"{judged.problem}; {after_eviction(kinds)}" if evicts else judged.problem
                 kept = never and not evicts
                 losses.append(Loss(Reason.DEVICE_TAINTED, text, None if kept else 0.0))
             elif stays_gone(judged, age := self.memory.gone_age.get(judged.key, 0.0)):
                 left = max(patience - age, 0.0)
-                losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
+                losses.append(Loss(Reason.DEVICE_GONE, judged.problem, None if never else left))
         return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
     @cached_property
