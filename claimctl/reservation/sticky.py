@@ -30,6 +30,12 @@ from claimctl.reservation.facts.pods import is_done
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.text import listed
 from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.ordinals import (
+    KINDS_WITH_ORDINALS,
+    LEADER_WORKER_SET,
+    has_ordinals,
+    ordinal_word,
+)
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     DELETE,
@@ -44,15 +50,7 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from claimctl.wire.resources import WORKLOADS
-from claimctl.wire.workloads import (
-    KINDS_WITH_ORDINALS,
-    LEADER_WORKER_SET,
-    CustomWorkload,
-    Workload,
-    has_ordinals,
-    ordinal_word,
-    template_of,
-)
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 
 def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:

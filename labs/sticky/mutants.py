@@ -30,14 +30,14 @@ MUTANTS = (
     ),
     Mutant(
         "count ordinals from 1",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "ordinal_wish",
         "ordinal not in workload.spec.wanted_ordinals",
         "ordinal + 1 not in workload.spec.wanted_ordinals",
     ),
     Mutant(
         "count an ordinal too many",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "ordinal_wish",
         "ordinal not in workload.spec.wanted_ordinals",
         "ordinal - 1 not in workload.spec.wanted_ordinals",
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "look for workers among the leaders",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "part_for",
         'f"{name}-{ordinal.number}"',
         "name",

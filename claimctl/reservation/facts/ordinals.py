@@ -17,6 +17,18 @@ from dataclasses import dataclass, replace
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.ordinals import (
+    LEADER_WORKER_SET,
+    STATEFUL_SET,
+    Ordinal,
+    OrdinalWish,
+    WorkloadPart,
+    has_groups,
+    may_have_earlier_template,
+    ordinal_wish,
+    ordinal_word,
+    part_for,
+)
 from claimctl.wire.pods import Pod, PodResourceClaim, PodTemplateSpec
 from claimctl.wire.reservations import (
     DELETE,
@@ -27,21 +39,7 @@ from claimctl.wire.reservations import (
     StickyClaim,
     WorkloadRef,
 )
-from claimctl.wire.workloads import (
-    LEADER_WORKER_SET,
-    STATEFUL_SET,
-    CustomWorkload,
-    Ordinal,
-    OrdinalWish,
-    Workload,
-    WorkloadPart,
-    has_groups,
-    may_have_earlier_template,
-    ordinal_wish,
-    ordinal_word,
-    part_for,
-    template_of,
-)
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 _MOST_DIGITS = 10
 
