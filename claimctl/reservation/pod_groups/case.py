@@ -149,8 +149,8 @@ def no_longer_needs(
     - The claim is not allocated, or does not list the group.
     - Its reservations are withdrawn beside running pods of a group (see ``withdrawal``).
     - No reservation names the claim, and 300 s have passed since this process first knew of each
-      ghost, and since it first saw the claim, if that was allocated then. KCM deallocates when the
-      group is gone.
+      ghost, and since a pod may have vanished unseen (``Memory.blind_age``). KCM deallocates when
+      the group is gone.
     - The claim's release can go on only after the group is gone, because too many pods have
       finished. The hold in the list keeps the claim allocated meanwhile.
 
