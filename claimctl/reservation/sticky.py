@@ -2,6 +2,10 @@
 
 The annotation stands in the pod template, because a policy sees no workload. The settings stand on
 the workload, so that a change of them rolls no pod.
+
+``asked_for`` is the reservation to create, ``with_present_settings`` what one should become, and
+``problems`` what a user has written wrong. Which claim an ordinal has, and whether it is needed any
+more, is in ``facts.ordinals``.
 """
 
 from __future__ import annotations
@@ -51,6 +55,10 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.resources import WORKLOADS
 from claimctl.wire.workloads import CustomWorkload, Workload, template_of
+
+_RETENTION = (WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION)
+_VALUES = (RETAIN, DELETE)
+"""What each of these annotations may say."""
 
 
 def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:
@@ -182,22 +190,17 @@ def _with_settings(spec: ClaimReservationSpec, meta: ObjectMeta) -> ClaimReserva
     scaled, deleted = (meta.annotation(name) for name in _RETENTION)
     sticky = replace(
         sticky,
-        when_scaled=scaled
-        if scaled in _VALUES
-        else RETAIN
-        if scaled is None
-        else sticky.when_scaled,
-        when_deleted=deleted
-        if deleted in _VALUES
-        else DELETE
-        if deleted is None
-        else sticky.when_deleted,
+        when_scaled=_setting(scaled, RETAIN, sticky.when_scaled),
+        when_deleted=_setting(deleted, DELETE, sticky.when_deleted),
     )
     return replace(spec if problems else changed, sticky=sticky)
 
 
-_RETENTION = (WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION)
-_VALUES = (RETAIN, DELETE)
+def _setting(given: str | None, default: str, present: str) -> str:
+    """The value of an annotation: the default without one, the present value if it is invalid."""
+    if given is None:
+        return default
+    return given if given in _VALUES else present
 
 
 def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> Iterator[Problem]:
@@ -210,10 +213,9 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     if meta.annotation(STICKY_ANNOTATION) is not None:
         note = f"{STICKY_ANNOTATION} has no effect on a {ref.kind}: write it into the metadata of "
         yield Problem(Reason.INVALID_ANNOTATION, f"{note}the pod template")
-    value, unread = (
-        template.metadata.annotation(STICKY_ANNOTATION),
-        isinstance(workload, CustomWorkload),
-    )
+    value = template.metadata.annotation(STICKY_ANNOTATION)
+    # what stands in a pod template that is not read is unknown
+    unread = isinstance(workload, CustomWorkload)
     if value is None and not unread:
         return
     if not ordinal_word(ref.api_group, ref.kind):

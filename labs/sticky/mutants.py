@@ -46,8 +46,8 @@ MUTANTS = (
         "delete whatever is scaled away",
         ORDINALS,
         "is_superfluous",
-        "still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
-        "still is OrdinalWish.NOT_NOW",
+        "wish is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
+        "wish is OrdinalWish.NOT_NOW",
     ),
     Mutant(
         "delete a claim that pods name",

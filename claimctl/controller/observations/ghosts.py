@@ -23,7 +23,7 @@ from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.users.ghosts import MOST
-from claimctl.reservation.users.several import is_several, several, together
+from claimctl.reservation.users.several import is_several, several, with_longer_grace
 from claimctl.wire.claims import Reference
 from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
@@ -220,7 +220,7 @@ class GhostLedger:
                 continue
             known.recorded = True
             if is_several(ghost):
-                known.pod = together(known.pod, ghost)
+                known.pod = with_longer_grace(known.pod, ghost)
         if merged:
             self._merged[key] = merged
         self._drop_ended(key, on_record)
