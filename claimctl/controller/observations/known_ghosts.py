@@ -67,7 +67,9 @@ class GhostIndex:
         self._on_node: dict[str, dict[str, dict[tuple[ClaimKey, str], KnownGhost]]] = {}
         """By node and namespace."""
         self._claims: dict[str, dict[ClaimKey, None]] = {}
+        """By namespace: the claims that have ghosts."""
         self._count = Counter[str]()
+        """By namespace: the number of ghosts."""
 
     def __bool__(self) -> bool:
         return bool(self._by_claim)
