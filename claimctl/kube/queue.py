@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
 
         Args:
             at_least: the pause: for so many seconds ``get`` does not return the key.
-            again_in: the seconds after which it is returned if nothing adds it after the pause.
+            again_in: the seconds after which it comes back even if nothing adds it again.
         """
         self._pauses[key] = now + at_least
         self.add(key, now, max(again_in, at_least))
