@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVING, kind_of
+from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVED_FOR, kind_of
 from claimctl.cli.session import Session, in_session
 from claimctl.login.kubeconfig import names
 from claimctl.wire import resources as wire
@@ -85,7 +85,7 @@ def _of_kubeconfig(ctx: typer.Context, incomplete: str, section: str) -> list[st
 
 
 _CLAIMS = partial(_objects, kinds=(CLAIM,))
-_EXPLAINABLE = partial(_objects, kinds=(CLAIM, POD, *RESERVING, RESERVATION))
+_EXPLAINABLE = partial(_objects, kinds=(CLAIM, POD, *RESERVED_FOR, RESERVATION))
 COMPLETIONS: dict[str, Completion] = {
     "CLAIM": _CLAIMS,
     "[CLAIM]...": _CLAIMS,

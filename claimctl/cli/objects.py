@@ -12,9 +12,11 @@ from claimctl.cli.errors import UsageError
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 CLAIM, RESERVATION, POD, NODE = "ResourceClaim", "ClaimReservation", "Pod", "Node"
-RESERVING = ("Deployment", "StatefulSet", "Job")
-"""The kinds of workloads that claims are reserved for."""
-WORKLOADS = (*RESERVING, "ReplicaSet")
+RESERVED_FOR = ("Deployment", "StatefulSet", "Job")
+"""The kinds of Kubernetes' own workloads that a claim can be reserved for. ``others`` of ``parse``
+lets in the kinds that WorkloadKinds describe."""
+WORKLOADS = (*RESERVED_FOR, "ReplicaSet")
+"""The kinds that own pods. A claim is reserved for the Deployment of a ReplicaSet."""
 _NAMES = {
     CLAIM: ("resourceclaim", "resourceclaims", "claim", "claims"),
     RESERVATION: ("claimreservation", "claimreservations", "crsv"),

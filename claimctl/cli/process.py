@@ -58,7 +58,7 @@ async def serve(
         certificate: the files with its certificate and key; None means plain HTTP.
 
     Raises:
-        ConfigError, BindError: bad input.
+        ConfigError, HealthServerError: bad input.
         NotReady, NotSynced, DialectUnknown, LeadershipLost, KubeError: see ``Manager.run``.
     """
     connection = load_connection(access.kubeconfig, access.context, access.as_user)

@@ -100,7 +100,7 @@ class Checkpoints:
         least = memories.least_checkpoint
         if version in ("", self._last) or (least and not reaches(version, least)):
             return {}
-        namespaces = unread_namespaces(self._know.caches) | memories.withdrawn_after(version)
+        namespaces = unread_namespaces(self._know.caches) | memories.not_covered_by(version)
         claims = [
             key
             for key, snapshot, recorded in self._snapshots(version)

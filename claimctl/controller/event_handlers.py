@@ -47,6 +47,13 @@ from claimctl.reservation.facts.workloads import observe, own_annotations, verdi
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import HasMetadata, ObjectMeta
 from claimctl.wire.nodes import Node
+from claimctl.wire.ordinals import (
+    STATEFUL_SET,
+    OrdinalWish,
+    may_have_earlier_template,
+    ordinal_wish,
+    wants_the_same,
+)
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -62,17 +69,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import (
-    STATEFUL_SET,
-    CustomWorkload,
-    OrdinalWish,
-    ReplicaSet,
-    Workload,
-    may_have_earlier_template,
-    ordinal_wish,
-    template_of,
-    wants_the_same,
-)
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload, template_of
 
 T = TypeVar("T", bound=HasMetadata)
 

@@ -1,4 +1,8 @@
-"""Live GETs and quorum LISTs that decisions need beyond the caches."""
+"""Live GETs and quorum LISTs that decisions need beyond the caches.
+
+A decision asks for them by its needs (``facts.decision``). Each kind of need is a case of
+``Investigator.answer``. The answers are ``Findings``, and the next snapshot has them.
+"""
 
 from __future__ import annotations
 
@@ -61,17 +65,21 @@ class Findings:
     """The answers of live reads within one reconcile. Each reconcile begins without any."""
 
     claim: ResourceClaim | None = None
-    """The version of the claim that all rounds use, unless it was read live. Otherwise a busy
-    writer would change the list faster than its entries can be confirmed."""
+    """The version of the claim that all rounds of one reconcile use, unless it was read live. If
+    each round took the newest, a busy writer would change the list faster than its entries can be
+    confirmed."""
     live_claim: ResourceClaim | None = None
     """The claim by a live read, which enters no cache; None if the claim is gone."""
     claim_read_for: Write | None = None
     """The write for which the claim was read live; None if it was not read."""
     claim_reads: int = 0
+    """How often the claim was read live."""
     reservation_ended: bool = False
     """Whether a reservation is gone or being deleted, and the cache does not show it yet."""
     live: LiveList | None = None
+    """The last LIST of the namespace's pods."""
     present_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods and PodGroups that a read showed to exist."""
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
     """Workloads, and their parts that make pods, that were read live by name; None if the object
     does not exist."""
@@ -152,6 +160,7 @@ class Investigator:
     async def _confirm_workload(
         self, snapshot: Snapshot, reference: Reference, findings: Findings
     ) -> Findings:
+        """Read a workload by its name, and its parts."""
         resource = self._resource(reference)
         key = WorkloadKey(resource.group, resource.kind, snapshot.namespace, reference.name)
         answer: Workload | Unreadable | None
@@ -220,6 +229,7 @@ class Investigator:
     async def _read_claim(
         self, snapshot: Snapshot, need: ReadClaim, findings: Findings
     ) -> Findings:
+        """Read the claim. Before the first attempt to write its list, read its reservations."""
         # A cache that is late for the claim may be late for its reservations, too, and a hold for
         # one that is gone would stay for ever. The claim comes last: the write follows at once.
         reads = findings.claim_reads + 1
@@ -237,7 +247,7 @@ class Investigator:
 
     async def _has_ended(self, snapshot: Snapshot) -> bool:
         """Whether a reservation is gone or being deleted, although the cache shows it as kept."""
-        for meta in (reservation.reservation.metadata for reservation in snapshot.reservations):
+        for meta in (held.reservation.metadata for held in snapshot.reservations):
             if meta.deleting:
                 continue
             try:
@@ -261,6 +271,7 @@ class Investigator:
             pods.version, CATCH_UP_SECONDS
         )
         return LiveList(
+            # with no version it counts for none
             need.claim_version if caught_up else "",
             tuple(pod for pod in pods.using if snapshot.name in claim_names(pod)),
             pods.all_uids - {""},

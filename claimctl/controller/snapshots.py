@@ -1,4 +1,9 @@
-"""Make the snapshot of one claim from caches, findings and observations."""
+"""Make the snapshot of one claim from caches, findings and observations.
+
+A fact that decisions need is a field of ``Snapshot``, of its ``Held`` or of its ``Memory``, and
+``build`` fills it in. What has to be remembered from one reconcile to the next is noted by
+``observe`` before that, or by the informers.
+"""
 
 from __future__ import annotations
 
@@ -86,6 +91,8 @@ class Knowledge:
 
 
 class Snapshots:
+    """Makes snapshots. A reconcile calls ``observe`` and then ``build``, anew with each finding."""
+
     def __init__(self, knowledge: Knowledge) -> None:
         self._know = knowledge
         self._nodes = CacheView(knowledge.caches.nodes)
@@ -129,7 +136,7 @@ class Snapshots:
             latest = latest if latest and reaches(latest, version) else version
         seen.ghosts.observe_record(key, recorded, latest)
         for reservation in filter(lambda reservation: reservation.metadata.deleting, reservations):
-            seen.reservations.withdrawn(reservation)
+            seen.reservations.being_deleted(reservation)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
             waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
@@ -205,6 +212,7 @@ class Snapshots:
         )
 
     def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:
+        """The claim by a live read, if there was one, or else the version that all rounds use."""
         if findings.claim_read_for is not None:
             return findings.live_claim
         return findings.claim or self._know.caches.claims.get(key.name, key.namespace)
@@ -212,6 +220,7 @@ class Snapshots:
     def _held(
         self, reservation: ClaimReservation, findings: Findings, pods: tuple[Pod, ...]
     ) -> Held:
+        """The reservation, with its workload and with what this process remembers of it."""
         seen, ref = self._know.observations, reservation.spec.workload_ref
         kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
         served = kind.resource if kind is not None else None
@@ -296,12 +305,15 @@ class Snapshots:
         return for_ordinal(state, known, reservation.spec, facts)
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
+        """The state of the reservation's workload as a whole: the first case that applies."""
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
         custom = (key.api_group, key.kind) not in WORKLOADS
+        # 1. Its kind cannot be read.
         if custom and (problem := self._know.caches.kinds.problem((key.api_group, key.kind))):
             kind = self._know.caches.kinds.states.get((key.api_group, key.kind))
             rule = kind.rule if kind is not None else Rule(key.api_group, key.kind, "")
             return unknown_state(rule, problem)
+        # 2. It cannot be read itself, in the cache or live.
         if (unreadable := self._know.caches.unreadable_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
@@ -309,8 +321,10 @@ class Snapshots:
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if isinstance(workload, Unreadable):
             return _unread_workload(workload, None)
+        # 3. Only a rule describes its kind.
         if custom:
             return self._custom(reservation, workload, findings, known=confirmed or gone)
+        # 4. It exists, is known to be gone, or is only missing in the cache.
         if workload is not None:
             state = observe(workload, claim, self._replica_sets(reservation))
             return replace(state, confirmed=confirmed)

@@ -48,12 +48,18 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, tenant_of: Callable[[K], Tenant] = lambda key: None) -> None:
         self._ready = Turns(tenant_of)
+        """The waiting keys whose time has come."""
         self._later: dict[K, tuple[float, int]] = {}
+        """The other waiting keys: the time of each, and the number of the ``add`` that set it."""
         self._heap: list[tuple[float, int, K]] = []
-        self._held: dict[K, float] = {}
-        self._again: dict[K, float] = {}
-        self._pauses: dict[K, float] = {}
+        """The same, the earliest first; also what an earlier time of the key has made stale."""
         self._count = 0
+        self._held: dict[K, float] = {}
+        """By key that a worker holds: for how many seconds it was ready before."""
+        self._again: dict[K, float] = {}
+        """By key that was added while held: the time for which it was added."""
+        self._pauses: dict[K, float] = {}
+        """By key that ``pause`` added: the time before which ``get`` does not return it."""
 
     def __len__(self) -> int:
         """The number of waiting keys, ready or not. Held keys do not count."""
@@ -68,11 +74,15 @@ class WorkQueue(Generic[K]):
         else:
             self._put(key, at, now)
 
-    def pause(self, key: K, now: float, seconds: float, delay: float = 0.0) -> None:
-        """Add a held key again, in ``delay`` seconds. Whatever adds it: it comes no earlier than in
-        ``seconds``."""
-        self._pauses[key] = now + seconds
-        self.add(key, now, max(delay, seconds))
+    def pause(self, key: K, now: float, at_least: float, again_in: float = 0.0) -> None:
+        """Add a held key again, for a pause that no other ``add`` ends.
+
+        Args:
+            at_least: the pause: for so many seconds ``get`` does not return the key.
+            again_in: the seconds after which it comes back even if nothing adds it again.
+        """
+        self._pauses[key] = now + at_least
+        self.add(key, now, max(again_in, at_least))
 
     def get(self, now: float) -> K | None:
         """Return the next key whose time has come, and hold it; or None."""

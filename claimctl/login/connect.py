@@ -74,6 +74,7 @@ def _from_selection(chosen: Selection, as_user: str | None, flags: Overrides) ->
         proxy=chosen.cluster.text("proxy-url"),
     )
     if connection.server.startswith("https:"):
+        # raises ConfigError if a certificate cannot be used
         tls.context()
     return connection
 
@@ -91,6 +92,7 @@ def _auth(chosen: Selection) -> Auth:
 
 
 def _document(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """A kubeconfig that has only this cluster and this user, as the official client reads one."""
     return {
         "current-context": "it",
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
@@ -113,7 +115,9 @@ def _authorization(user: Entry) -> str:
 
 
 def _check_cluster(cluster: Entry) -> None:
+    """Raise ConfigError if the cluster's addresses cannot be used."""
     server, proxy = cluster.text("server"), cluster.text("proxy-url")
+    # raises ConfigError if it is not a string
     cluster.text("tls-server-name")
     if not server:
         raise ConfigError(f"{cluster.where}: server is missing")

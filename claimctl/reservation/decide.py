@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from math import inf
 
-from claimctl.reservation.assessment.assess import Assessment, Phase, assess, outdated_workloads
+from claimctl.reservation.assessment.assess import Assessment, Phase, assess
+from claimctl.reservation.assessment.outdated import outdated_workloads
 from claimctl.reservation.assessment.retention import Action, has_begun
 from claimctl.reservation.facts.decision import (
     ChangeReservation,
@@ -184,7 +185,7 @@ def write_list(facts: Assessment, decision: Decision) -> None:
     elif snapshot.fights:
         # also if the list is in order now: nothing else tells that the fight is over
         decision.waits.append(FIGHT_REST)
-    elif (plan.reserved_for or plan.clears) and plan.reserved_for != present:
+    elif (plan.reserved_for or plan.may_be_empty) and plan.reserved_for != present:
         if (left := _pause_before(snapshot, plan.reserved_for)) > 0:
             decision.waits.append(left)
             return

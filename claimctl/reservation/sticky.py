@@ -2,6 +2,10 @@
 
 The annotation stands in the pod template, because a policy sees no workload. The settings stand on
 the workload, so that a change of them rolls no pod.
+
+``asked_for`` is the reservation to create, ``with_present_settings`` what one should become, and
+``problems`` what a user has written wrong. Which claim an ordinal has, and whether it is needed any
+more, is in ``facts.ordinals``.
 """
 
 from __future__ import annotations
@@ -30,6 +34,12 @@ from claimctl.reservation.facts.pods import is_done
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.text import listed
 from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.ordinals import (
+    KINDS_WITH_ORDINALS,
+    LEADER_WORKER_SET,
+    has_ordinals,
+    ordinal_word,
+)
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     DELETE,
@@ -44,15 +54,11 @@ from claimctl.wire.reservations import (
     WorkloadRef,
 )
 from claimctl.wire.resources import WORKLOADS
-from claimctl.wire.workloads import (
-    KINDS_WITH_ORDINALS,
-    LEADER_WORKER_SET,
-    CustomWorkload,
-    Workload,
-    has_ordinals,
-    ordinal_word,
-    template_of,
-)
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
+
+_RETENTION = (WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION)
+_VALUES = (RETAIN, DELETE)
+"""What each of these annotations may say."""
 
 
 def entry_of(claim: str, pods: Iterable[Pod]) -> StickyEntry | None:
@@ -184,22 +190,17 @@ def _with_settings(spec: ClaimReservationSpec, meta: ObjectMeta) -> ClaimReserva
     scaled, deleted = (meta.annotation(name) for name in _RETENTION)
     sticky = replace(
         sticky,
-        when_scaled=scaled
-        if scaled in _VALUES
-        else RETAIN
-        if scaled is None
-        else sticky.when_scaled,
-        when_deleted=deleted
-        if deleted in _VALUES
-        else DELETE
-        if deleted is None
-        else sticky.when_deleted,
+        when_scaled=_setting(scaled, RETAIN, sticky.when_scaled),
+        when_deleted=_setting(deleted, DELETE, sticky.when_deleted),
     )
     return replace(spec if problems else changed, sticky=sticky)
 
 
-_RETENTION = (WHEN_SCALED_ANNOTATION, WHEN_DELETED_ANNOTATION)
-_VALUES = (RETAIN, DELETE)
+def _setting(given: str | None, default: str, present: str) -> str:
+    """The value of an annotation: the default without one, the present value if it is invalid."""
+    if given is None:
+        return default
+    return given if given in _VALUES else present
 
 
 def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> Iterator[Problem]:
@@ -212,10 +213,9 @@ def problems(workload: Workload, ref: WorkloadRef, without: Iterable[str]) -> It
     if meta.annotation(STICKY_ANNOTATION) is not None:
         note = f"{STICKY_ANNOTATION} has no effect on a {ref.kind}: write it into the metadata of "
         yield Problem(Reason.INVALID_ANNOTATION, f"{note}the pod template")
-    value, unread = (
-        template.metadata.annotation(STICKY_ANNOTATION),
-        isinstance(workload, CustomWorkload),
-    )
+    value = template.metadata.annotation(STICKY_ANNOTATION)
+    # what stands in a pod template that is not read is unknown
+    unread = isinstance(workload, CustomWorkload)
     if value is None and not unread:
         return
     if not ordinal_word(ref.api_group, ref.kind):

@@ -1,8 +1,9 @@
 """The connections of a server that strangers reach: few, and none for long.
 
 Any pod of a cluster may reach the port. Each connection takes a file of the process, and without
-files the process cannot reach the API server. So a new connection closes the one that was silent
-for longest: whoever holds connections open keeps no kubelet out.
+files the process cannot reach the API server. So each connection has its time, and at most
+``MOST_CONNECTIONS`` are open: one more closes the one that was silent for longest. Whoever holds
+connections open keeps no kubelet out.
 """
 
 from __future__ import annotations
@@ -20,26 +21,30 @@ ANSWER_SECONDS = 30.0
 
 
 class Connections:
-    """Makes the protocols of a server's connections, ``factory`` of ``loop.create_server``.
+    """The open connections of a server. It is the ``protocol_factory`` of ``loop.create_server``.
 
     TLS begins in here, and not in the server: a connection counts also before its handshake.
+
+    Args:
+        make_protocol: makes the protocol that reads the requests of a connection and answers them.
     """
 
     def __init__(
-        self, inner: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None = None
+        self, make_protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None = None
     ) -> None:
-        self._inner = inner
+        self._make_protocol = make_protocol
         self._tls = tls
         # in the order of the last sign of life
         self._open: dict[_Connection, None] = {}
 
     def __call__(self) -> asyncio.Protocol:
-        return _Connection(self, self._inner(), self._tls)
+        return _Connection(self, self._make_protocol(), self._tls)
 
     def __len__(self) -> int:
         return len(self._open)
 
     def enter(self, connection: _Connection) -> None:
+        """Count a new connection. If too many are open, close the one that was silent longest."""
         while len(self._open) >= MOST_CONNECTIONS:
             next(iter(self._open)).close()
         self._open[connection] = None
@@ -47,10 +52,10 @@ class Connections:
     def leave(self, connection: _Connection) -> None:
         self._open.pop(connection, None)
 
-    def asked(self, inner: asyncio.Protocol) -> None:
-        """Note that a whole request has come to the protocol that ``inner`` made."""
+    def asked(self, protocol: asyncio.Protocol) -> None:
+        """Note that a whole request has come to one of the made protocols."""
         for connection in self._open:
-            if connection.inner is inner:
+            if connection.protocol is protocol:
                 del self._open[connection]
                 self._open[connection] = None
                 connection.wait(ANSWER_SECONDS)
@@ -63,12 +68,16 @@ class Connections:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, which is given up when its time is over."""
+    """One connection, which is closed when its time is over.
+
+    Args:
+        protocol: gets all that comes, without TLS.
+    """
 
     def __init__(
-        self, owner: Connections, inner: asyncio.Protocol, tls: ssl.SSLContext | None
+        self, owner: Connections, protocol: asyncio.Protocol, tls: ssl.SSLContext | None
     ) -> None:
-        self.inner = inner
+        self.protocol = protocol
         self._owner = owner
         self._tls = tls
         self._loop = asyncio.get_running_loop()
@@ -106,7 +115,7 @@ class _Connection(asyncio.Protocol):
     def _begin(self) -> None:
         if self._transport is not None:
             self._begun = True
-            self.inner.connection_made(self._transport)
+            self.protocol.connection_made(self._transport)
 
     def wait(self, seconds: float) -> None:
         """Close the connection after this time; this replaces an earlier one."""
@@ -128,16 +137,16 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
         if self._begun:
-            self.inner.connection_lost(exc)
+            self.protocol.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self.inner.data_received(data)
+        self.protocol.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self.inner.eof_received()
+        return self.protocol.eof_received()
 
     def pause_writing(self) -> None:
-        self.inner.pause_writing()
+        self.protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        self.inner.resume_writing()
+        self.protocol.resume_writing()

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from claimctl.telemetry.connections import Connections
 from claimctl.telemetry.face import LateLogger
-from claimctl.telemetry.settings import BindError
+from claimctl.telemetry.settings import TelemetrySettingError
 
 log = LateLogger(__name__)
 
@@ -27,6 +27,10 @@ _FRESH_SECONDS = 1.0
 """For so long, the same page of metrics is served again: to make one takes time from the loop."""
 _WAITING = 32
 """The connections that the kernel keeps before they are accepted."""
+
+
+class HealthServerError(TelemetrySettingError):
+    """The health server cannot listen on its address, or cannot use its certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Certificate:
     connections that come then.
 
     Raises:
-        BindError: the files cannot be read, or do not belong together.
+        HealthServerError: the files cannot be read, or do not belong together.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -65,14 +69,14 @@ class Certificate:
                 return
             self._seen = versions
             self._load()
-        except BindError as error:
+        except HealthServerError as error:
             log.warning("the new certificate cannot be used", error=str(error))
 
     def _versions(self) -> list[tuple[int, int]]:
         try:
             stats = [file.stat() for file in self._files]
         except OSError as error:
-            raise BindError(f"cannot read {error.filename}: {error.strerror}") from None
+            raise HealthServerError(f"cannot read {error.filename}: {error.strerror}") from None
         return [(stat.st_ino, stat.st_mtime_ns) for stat in stats]
 
     def _load(self) -> None:
@@ -83,7 +87,7 @@ class Certificate:
             self.context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
             why = getattr(error, "reason", None) or error.strerror or error
-            raise BindError(f"cannot use {certificate} with {key}: {why}") from None
+            raise HealthServerError(f"cannot use {certificate} with {key}: {why}") from None
 
 
 class HealthServer:
@@ -94,7 +98,7 @@ class HealthServer:
     soon, see ``Connections``.
 
     Raises:
-        BindError: on entry, if the address is in use, not local, or not an address.
+        HealthServerError: on entry, if the address is in use, not local, or not an address.
     """
 
     def __init__(
@@ -124,7 +128,7 @@ class HealthServer:
             )
         except OSError as error:
             await self._runner.cleanup()
-            raise BindError(
+            raise HealthServerError(
                 f"--bind-address: cannot listen on {self._bind}: {error.strerror}"
             ) from None
         bound = self._listening.sockets[0].getsockname()
@@ -191,10 +195,14 @@ def _verdict(checks: Mapping[str, Check]) -> web.Response:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Parse ``host:port``, ``:port`` or ``[v6]:port``; raises BindError for anything else."""
+    """Parse ``host:port``, ``:port`` or ``[v6]:port``.
+
+    Raises:
+        HealthServerError: it is anything else.
+    """
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise BindError(
+        raise HealthServerError(
             f"--bind-address: {address!r} is no address to listen on: give HOST:PORT or :PORT"
         )
     return host.strip("[]"), int(port)

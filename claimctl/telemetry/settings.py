@@ -17,16 +17,13 @@ PROTOCOL = "http/protobuf"
 
 
 class TelemetrySettingError(ValueError):
-    """A variable has a value that claimctl does not support. The text is one line that names it."""
+    """A setting of telemetry cannot be used: here an OTEL_* variable, and in ``health`` what the
+    health server is given. The text is one line that names it."""
 
 
 class Exporter(StrEnum):
     OTLP = "otlp"
     CONSOLE = "console"
-
-
-class BindError(TelemetrySettingError):
-    """The health server cannot listen on its address. The text is one line that names it."""
 
 
 @dataclass(frozen=True, slots=True)

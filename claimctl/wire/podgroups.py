@@ -27,8 +27,10 @@ class PodGroup(ObjectHeader, frozen=True, kw_only=True):
 
     @property
     def made_by_claimctl(self) -> bool:
+        """Whether claimctl created the group, by its label."""
         return (self.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
 
     def shares(self, claim: str) -> bool:
-        """Whether the group's spec names the claim, so that its pods share the claim."""
+        """Whether the group's spec names the claim. A pod of the group shares it if the pod has an
+        entry for it, too (see ``PodGroupSpec``)."""
         return any(entry.resource_claim_name == claim for entry in self.spec.resource_claims)

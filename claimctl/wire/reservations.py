@@ -30,7 +30,7 @@ from claimctl.wire.limits import (
     set_list,
 )
 from claimctl.wire.meta import Condition, ObjectHeader
-from claimctl.wire.workloads import Ordinal
+from claimctl.wire.ordinals import Ordinal
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 STICKY_ANNOTATION = "claimctl.io/sticky"

@@ -59,7 +59,7 @@ def _case(process: ModelProcess, snapshot: Snapshot, listed: bool | None) -> Gro
         group=group,
         asking=_asking(process),
         owner_ended=ours and workload.phase == ModelPhase.ENDED,
-        guarded=process.reservation.there != There.GONE and not leaves_to_group(snapshot),
+        reserved=process.reservation.there != There.GONE and not leaves_to_group(snapshot),
         in_use=in_use(process.pods),
         in_use_live=listed,
         unneeded=group is not None and no_longer_needs(snapshot, group, release_blockers(snapshot)),

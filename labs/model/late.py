@@ -114,7 +114,7 @@ def _stays(snapshot: Snapshot, own: frozenset[str], *, released: bool) -> bool:
 
 
 def _leaves_entries(facts: Assessment) -> DesiredHolds:
-    return replace(_holds_while_held(facts), clears=False)
+    return replace(_holds_while_held(facts), late_hold_leaves=False)
 
 
 def _no(*_: object) -> bool:
@@ -147,7 +147,10 @@ LATE_MUTATIONS = (
             (
                 "never write an empty list",
                 without(
-                    decide, "write_list", "plan.reserved_for or plan.clears", "plan.reserved_for"
+                    decide,
+                    "write_list",
+                    "plan.reserved_for or plan.may_be_empty",
+                    "plan.reserved_for",
                 ),
             ),
             (

@@ -42,7 +42,7 @@ NEVER_MADE = without(
 STILL_GUARDED = without(
     grouping,
     "decide_group",
-    "if not guards or not over or case.in_use_live: return NOTHING",
+    "if not has_finalizer or not over or case.in_use_live: return NOTHING",
     "return NOTHING",
 )
 

@@ -262,13 +262,13 @@ FURTHER = (
             without(
                 release_objects,
                 "handle_absent",
-                "snapshot.rules.settle_seconds - held.withdrawn_age",
+                "snapshot.rules.settle_seconds - held.deleting_age",
                 "0",
             ),
             without(
                 release_objects,
                 "remove_reservation_finalizers",
-                "max(left, settle - retention.held.withdrawn_age)",
+                "max(left, settle - retention.held.deleting_age)",
                 "left",
             ),
         ),

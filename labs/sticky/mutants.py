@@ -30,14 +30,14 @@ MUTANTS = (
     ),
     Mutant(
         "count ordinals from 1",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "ordinal_wish",
         "ordinal not in workload.spec.wanted_ordinals",
         "ordinal + 1 not in workload.spec.wanted_ordinals",
     ),
     Mutant(
         "count an ordinal too many",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "ordinal_wish",
         "ordinal not in workload.spec.wanted_ordinals",
         "ordinal - 1 not in workload.spec.wanted_ordinals",
@@ -46,8 +46,8 @@ MUTANTS = (
         "delete whatever is scaled away",
         ORDINALS,
         "is_superfluous",
-        "still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
-        "still is OrdinalWish.NOT_NOW",
+        "wish is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE",
+        "wish is OrdinalWish.NOT_NOW",
     ),
     Mutant(
         "delete a claim that pods name",
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "look for workers among the leaders",
-        "claimctl.wire.workloads",
+        "claimctl.wire.ordinals",
         "part_for",
         'f"{name}-{ordinal.number}"',
         "name",

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from claimctl.cli.formats import Output
-from claimctl.cli.objects import CLAIM, POD, RESERVING, parse
+from claimctl.cli.objects import CLAIM, POD, RESERVED_FOR, parse
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import explain_object
 from claimctl.commands.claims.get_work import ClaimsWanted, get
@@ -234,7 +234,7 @@ Printed = pytest.CaptureFixture[str]
 
 
 async def explained(stage: Stage, capsys: Printed, target: str) -> str:
-    kind, name = parse(target, CLAIM, (CLAIM, POD, *RESERVING), others=True)
+    kind, name = parse(target, CLAIM, (CLAIM, POD, *RESERVED_FOR), others=True)
     capsys.readouterr()
     await explain_object(session(stage), kind, name, Output.TABLE, watch=False)
     return capsys.readouterr().out

@@ -109,7 +109,7 @@ class DecisionStage:
     """UIDs of pods that the caches show although they are gone."""
     vanished_groups: set[str] = field(default_factory=set)
     """The same for PodGroups."""
-    withdrawn_at: float | None = None
+    reservations_deleting_since: float | None = None
     """When this process first saw the reservations being deleted; None if long ago."""
     watched_since_before_allocation: bool = True
     repeated_writes: int = 0
@@ -144,7 +144,7 @@ class DecisionStage:
                 Held(
                     made,
                     self._confirmed.get(name, workload),
-                    withdrawn_age=self._withdrawn_age(),
+                    deleting_age=self._reservations_deleting_age(),
                     idle_age=self._idle_age(made),
                     status_age=self.time - self._status_written.get(name, -inf),
                 )
@@ -173,8 +173,12 @@ class DecisionStage:
             if concerned and of in (None, doubt.resource):
                 yield doubt
 
-    def _withdrawn_age(self) -> float:
-        return inf if self.withdrawn_at is None else self.time - self.withdrawn_at
+    def _reservations_deleting_age(self) -> float:
+        return (
+            inf
+            if self.reservations_deleting_since is None
+            else self.time - self.reservations_deleting_since
+        )
 
     def _idle_age(self, made: ClaimReservation) -> float | None:
         """The age by the clock of a process that saw the time being written."""

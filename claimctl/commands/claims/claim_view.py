@@ -20,13 +20,13 @@ from claimctl.reservation.facts.references import (
 from claimctl.text import counted, natural
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.ordinals import Ordinal
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     RELEASE_ANNOTATION,
     ClaimReservation,
     ClaimReservationStatus,
 )
-from claimctl.wire.workloads import Ordinal
 
 
 @dataclass(frozen=True, slots=True)

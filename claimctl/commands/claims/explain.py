@@ -8,7 +8,7 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.objects import CLAIM, NODE, POD, RESERVATION, RESERVING, parse
+from claimctl.cli.objects import CLAIM, NODE, POD, RESERVATION, RESERVED_FOR, parse
 from claimctl.cli.options import NamespaceOption, WatchOption
 
 EXAMPLES = (
@@ -42,5 +42,5 @@ def command(
     word, _, reason = target.partition("/")
     if word.lower() == "reason":
         return explain_reason(reason, output)
-    kind, name = parse(target, CLAIM, (CLAIM, POD, NODE, RESERVATION, *RESERVING), others=True)
+    kind, name = parse(target, CLAIM, (CLAIM, POD, NODE, RESERVATION, *RESERVED_FOR), others=True)
     return in_session(access, explain_object, namespace, kind, name, output, watch=watch)

@@ -14,15 +14,11 @@ from claimctl.reservation.facts.ordinals import (
 from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.wire.meta import find_condition
+from claimctl.wire.ordinals import ordinal_word
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DELETE, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS
-from claimctl.wire.workloads import (
-    CustomWorkload,
-    Workload,
-    ordinal_word,
-    template_of,
-)
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 WITHOUT_POLICY = (
     "the pod asks for sticky claims, and has generated ones, which go with it: the policy was not "

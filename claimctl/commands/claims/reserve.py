@@ -11,7 +11,7 @@ from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.objects import RESERVING, parse
+from claimctl.cli.objects import RESERVED_FOR, parse
 from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names, named, switch
 
 EXAMPLES = (
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --dry-run exclude each other")
     if "/" not in workload:
         raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
-    kind, name = parse(workload, "", RESERVING, others=True)
+    kind, name = parse(workload, "", RESERVED_FOR, others=True)
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 

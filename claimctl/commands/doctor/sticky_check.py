@@ -19,8 +19,9 @@ from claimctl.parallel import mapped
 from claimctl.reservation.facts.ordinals import asked_entries
 from claimctl.text import listed
 from claimctl.wire.access_reviews import Right
+from claimctl.wire.ordinals import has_ordinals
 from claimctl.wire.resources import RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
-from claimctl.wire.workloads import Workload, has_ordinals, template_of
+from claimctl.wire.workloads import Workload, template_of
 
 INSTALL = "claimctl install --component sticky-claims"
 NOT_SERVED = (

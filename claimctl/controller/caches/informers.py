@@ -35,6 +35,7 @@ from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.reservation.remembered import Remembered
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.ordinals import Ordinal, pod_name
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
@@ -63,7 +64,7 @@ from claimctl.wire.resources import (
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workload_kinds import WorkloadKind
-from claimctl.wire.workloads import Ordinal, ReplicaSet, Workload, pod_name, template_of
+from claimctl.wire.workloads import ReplicaSet, Workload, template_of
 
 WATCHED: tuple[Resource[Any], ...] = (
     NODES,

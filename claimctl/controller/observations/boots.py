@@ -10,6 +10,8 @@ from cachetools import LRUCache
 from claimctl.wire.nodes import Node
 
 REMEMBERED_NODES = 10_000
+_BOOTS_OF_A_NODE = 2
+"""How many boots of each node are remembered: the present one, and the one before."""
 
 
 class BootIds:
@@ -19,7 +21,9 @@ class BootIds:
     def __init__(self) -> None:
         self._last: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
         """The last boot ID, by the name of the node."""
-        self._machines: LRUCache[str, tuple[str, str]] = LRUCache(2 * REMEMBERED_NODES)
+        self._machines: LRUCache[str, tuple[str, str]] = LRUCache(
+            _BOOTS_OF_A_NODE * REMEMBERED_NODES
+        )
         """The machine, by boot ID."""
 
     def observe(self, node: Node) -> bool:
@@ -39,8 +43,9 @@ class BootIds:
         """Whether the machine that had this boot ID has another one now, so that its containers of
         then are gone.
 
-        Another machine may have the node's name now, and the old one may still run. So nothing is
-        proven by a boot ID that this process has not seen itself, as in an earlier one's record.
+        If another machine has the node's name now, the first one may still run: that is no reboot.
+        The machine is unknown for a boot ID that this process has not seen itself, as one that an
+        earlier process recorded: that proves no reboot either.
         """
         now = self.of(node_name)
         machine = self._machines.get(boot_id, ("", ""))

@@ -109,8 +109,8 @@ class Memories:
         self.least_checkpoint = ""
         """No earlier version may be noted as the checkpoint: reservations that were there then may
         be gone, and nobody looks at their claims any more."""
-        self._withdrawn_at: dict[str, str] = {}
-        """By namespace: the version at which a reservation was last seen deleted."""
+        self._reservation_gone_at: dict[str, str] = {}
+        """By namespace: the version at which a reservation was last seen to be gone."""
         self._pods_began = self._pods_listed = ""
         self._pods_listed_at = clock.monotonic()
 
@@ -177,7 +177,7 @@ class Memories:
         for key in filter(self.covers, reserved):
             if (known := self._claims.get(key)) is not None:
                 known.unnoticed_at, known.known_at = None, version
-                self.openings.known(key, version)
+                self.openings.seen_by_another(key, version)
 
     def _forget_checkpoint(self) -> None:
         """Forget what an earlier leader knew: this may be another history."""
@@ -185,7 +185,7 @@ class Memories:
         for key, observed in self._claims.items():
             if observed.known_at:
                 observed.known_at, observed.unnoticed_at = "", now
-                self.openings.known(key, "")
+                self.openings.seen_by_another(key, "")
 
     def _history_lost(self) -> None:
         """Forget the versions of a history that etcd has lost: later ones may be lower. The pods,
@@ -207,21 +207,21 @@ class Memories:
 
     def reservation_gone(self, key: ClaimKey, version: str) -> None:
         """Note that a reservation was deleted at this version, or before it."""
-        last = self._withdrawn_at.get(key.namespace, version)
-        self._withdrawn_at[key.namespace] = version if _certainly(version, last) else last
+        last = self._reservation_gone_at.get(key.namespace, version)
+        self._reservation_gone_at[key.namespace] = version if _certainly(version, last) else last
         # The status of this reservation may have been the only record of a ghost.
         if (observed := self._claims.get(key)) is not None and observed.known_at:
             observed.known_at, observed.unnoticed_at = "", self._pods_listed_at
 
-    def withdrawn_after(self, version: str) -> set[str]:
+    def not_covered_by(self, version: str) -> set[str]:
         """The namespaces that a checkpoint of this version does not cover: a reservation that was
         there then is gone, and nobody looks at its claim any more. Others are forgotten."""
         later = {
             namespace: at
-            for namespace, at in self._withdrawn_at.items()
+            for namespace, at in self._reservation_gone_at.items()
             if not _certainly(version, at)
         }
-        self._withdrawn_at = later
+        self._reservation_gone_at = later
         return set(later)
 
     def wrote_list(self, key: ClaimKey, references: Content) -> None:

@@ -40,25 +40,28 @@ REMEMBERED_PODS = 10_000
 
 
 class DriversSeen:
+    """The drivers, by what they did with a claim that has a hold."""
+
     def __init__(self, clock: Clock, one_pod_drivers: frozenset[str] = frozenset()) -> None:
         self._clock = clock
         self._one_pod_drivers = one_pod_drivers
         self._since: LRUCache[str, float] = LRUCache(REMEMBERED_PODS)
         """By UID of a pod: when it was first seen without devices as the only pod beside a hold."""
-        self._start: set[str] = set()
-        """Drivers that have prepared a claim with a hold."""
+        self._accepting: set[str] = set()
+        """Drivers that have prepared a claim with a hold. They are never suspected again."""
         self._doubtful: set[str] = set()
         """Drivers that were suspected, and whose pod then started sooner than after a refusal."""
-        self._refuse: set[str] = set()
+        self._refusing: set[str] = set()
+        """Drivers that count as refusing a claim with a hold."""
 
     @property
     def refusing(self) -> frozenset[str]:
         """The drivers that refuse a claim with a hold."""
-        return frozenset(self._refuse)
+        return frozenset(self._refusing)
 
     def want_one_pod(self, claim: ResourceClaim) -> bool:
         """Whether a driver of the claim wants the list for a pod alone, as far as that is known."""
-        return bool(_drivers(claim) & (self._one_pod_drivers | self._refuse))
+        return bool(_drivers(claim) & (self._one_pod_drivers | self._refusing))
 
     def observe(self, claim: ResourceClaim, pod: Pod, *, alone: bool) -> None:
         """Note a version of a pod that names the claim.
@@ -70,24 +73,27 @@ class DriversSeen:
         uid, now = pod.metadata.uid, self._clock.monotonic()
         prepared = is_prepared(pod) if is_bound(pod) and not is_done(pod) else None
         beside_hold = _is_only_pod_beside_hold(claim, uid)
-        suspects = _drivers(claim) - self._start
+        suspects = _drivers(claim) - self._accepting
         since = self._since.get(uid)
         if prepared is None or not suspects:
             return
         if prepared:
-            if since is not None and suspects & self._refuse:
+            if since is not None and suspects & self._refusing:
+                # sooner than a kubelet that was refused tries again: the driver was only slow
                 if now - since < RETRY_SECONDS:
-                    self._refuse -= suspects
+                    self._refusing -= suspects
                     self._doubtful |= suspects
+            # the hold was listed before the pod, so the driver was asked beside it
             elif since is not None and beside_hold and claim.status.reserved_for[0].uid != uid:
-                self._start |= suspects
+                self._accepting |= suspects
             self._since.pop(uid, None)
         elif since is None and beside_hold and alone:
             self._since[uid] = now
         elif since is not None and beside_hold and now - since >= self._patience(suspects):
-            self._refuse |= suspects
+            self._refusing |= suspects
 
     def _patience(self, suspects: set[str]) -> float:
+        """For how long a pod waits until its drivers count as refusing."""
         return RETRY_SECONDS if suspects & self._doubtful else REFUSED_SECONDS
 
     def suspicion_left(self, claim: ResourceClaim, pods: Iterable[Pod]) -> float | None:
@@ -97,8 +103,8 @@ class DriversSeen:
         """
         waiting = [self._since.get(pod.metadata.uid) for pod in pods if is_prepared(pod) is False]
         since = min((at for at in waiting if at is not None), default=None)
-        suspects = _drivers(claim) - self._start
-        if since is None or suspects <= self._refuse:
+        suspects = _drivers(claim) - self._accepting
+        if since is None or suspects <= self._refusing:
             return None
         left = since + self._patience(suspects) - self._clock.monotonic()
         return left if left > 0 else None
@@ -109,7 +115,7 @@ class DriversSeen:
             reserved = find_condition(reservation.status.conditions, ConditionType.RESERVED)
             ours = reservation.status.claim_uid == claim.metadata.uid
             if ours and reserved is not None and reserved.reason == Reason.DRIVER_REFUSES_HOLD:
-                self._refuse |= _drivers(claim) - self._start - self._doubtful
+                self._refusing |= _drivers(claim) - self._accepting - self._doubtful
 
 
 def _drivers(claim: ResourceClaim) -> set[str]:

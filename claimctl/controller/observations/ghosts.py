@@ -23,7 +23,7 @@ from claimctl.reservation.facts.memory import SeenGhost
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.users.ghosts import MOST
-from claimctl.reservation.users.several import is_several, several, together
+from claimctl.reservation.users.several import is_several, several, with_longer_grace
 from claimctl.wire.claims import Reference
 from claimctl.wire.limits import TEN_YEARS
 from claimctl.wire.meta import ObjectMeta, precedes, reaches
@@ -220,7 +220,7 @@ class GhostLedger:
                 continue
             known.recorded = True
             if is_several(ghost):
-                known.pod = together(known.pod, ghost)
+                known.pod = with_longer_grace(known.pod, ghost)
         if merged:
             self._merged[key] = merged
         self._drop_ended(key, on_record)
@@ -304,7 +304,7 @@ class GhostLedger:
             self.news.set()
         if self._is_full(key.namespace):
             return self._merge(rest_of(key.namespace), ghost, now, vanished_at, gone_by)
-        # most that were listed and never shown appear yet
+        # most pods that are listed and that the cache never showed appear later, and are no ghosts
         most = self._most_apart if ghost.node_name else MOST
         if len(own) < most or is_several(ghost):
             known = KnownGhost(ghost, now, vanished_at, gone_by)
@@ -315,6 +315,8 @@ class GhostLedger:
     def _merge(
         self, key: ClaimKey, ghost: ForceDeletedPod, since: float, vanished_at: str, gone_by: str
     ) -> KnownGhost:
+        """Count a ghost among several of the same boot of its node; return the one for all."""
+        # users can write any node name into a pod: the nodes that never were count as one
         if not self.signs.was_there(ghost.node_name):
             ghost = replace(ghost, node_name="", boot_id="")
         merged = several(ghost, of_namespace=not key.name)
@@ -349,9 +351,9 @@ class GhostLedger:
             del self._swept[namespace]
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
-        """Drop the ghosts whose machine was rebooted since: their containers cannot be running.
-        While a status has such a ghost, the time when it was first known is kept, so that its grace
-        does not start again."""
+        """Drop the ghosts that are over: the machine was rebooted since, so that no container can
+        be running, or the ghost is old and in no status. While a status has a ghost that is over,
+        the time when it was first known is kept, so that its grace does not start again."""
         now = self._clock.monotonic()
         for uid, known in tuple(self._known.of(key).items()):
             old = now - known.since > RETENTION_SECONDS and uid not in on_record

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.reservation.users.several import is_several, together
+from claimctl.reservation.users.several import is_several, with_longer_grace
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ForceDeletedPod
 
@@ -45,7 +45,7 @@ class KnownGhost:
 
     def absorb(self, other: KnownGhost) -> None:
         """Count for one more pod, at least as long as that one alone would."""
-        self.pod = together(self.pod, other.pod)
+        self.pod = with_longer_grace(self.pod, other.pod)
         self.since = max(self.since, other.since)
         self.vanished_at = _later(self.vanished_at, other.vanished_at)
         self.gone_by = _later(self.gone_by, other.gone_by)
@@ -67,7 +67,9 @@ class GhostIndex:
         self._on_node: dict[str, dict[str, dict[tuple[ClaimKey, str], KnownGhost]]] = {}
         """By node and namespace."""
         self._claims: dict[str, dict[ClaimKey, None]] = {}
+        """By namespace: the claims that have ghosts."""
         self._count = Counter[str]()
+        """By namespace: the number of ghosts."""
 
     def __bool__(self) -> bool:
         return bool(self._by_claim)

@@ -36,9 +36,10 @@ _EARLY = 0.99
 
 @dataclass(slots=True)
 class _Renewals:
-    """The Lease of a node."""
+    """The renewals of a node's Lease, as reads have shown them."""
 
     at: datetime
+    """The last one, by the node's clock."""
     every: float
     """How often the kubelet renews it, in seconds."""
     read: float
@@ -48,6 +49,7 @@ class _Renewals:
     began: float
     """When a read first showed that renewal, or when the kubelet may have been started else."""
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=2))
+    """The last two that count: when the last read began that did not show the renewal yet."""
 
     def breaks(self, passed: float, unread: float) -> bool:
         """Whether a renewal may be that of a start.

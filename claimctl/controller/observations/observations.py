@@ -2,6 +2,9 @@
 
 The informers note every change here, whether this process leads or not, and the reconcilers what
 they reconcile and write. Decisions read the observations through snapshots, which are copies.
+
+What is remembered of one thing has a class and a file of its own in this folder. Here it becomes an
+attribute of ``Observations``, and the methods tell it of the changes that concern it.
 """
 
 from __future__ import annotations
@@ -44,14 +47,16 @@ from claimctl.wire.seams import Clock
 
 log = LateLogger(__name__)
 
-GONE_SECONDS = 10.0
-"""For how long the absence of a workload counts, in seconds."""
+ABSENT_SECONDS = 10.0
+"""For how long a workload that a live read did not find counts as absent."""
 
 REMEMBERED_WORKLOADS = 10_000
 """The number of workloads whose absence is remembered."""
 
 
 class Observations:
+    """All observations. The methods note what happens in the cluster, and what is written."""
+
     def __init__(self, clock: Clock, one_pod_drivers: frozenset[str] = frozenset()) -> None:
         self.boots = BootIds()
         self.kubelets = Kubelets(clock)
@@ -64,7 +69,7 @@ class Observations:
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
         self.gone_workloads: TTLCache[WorkloadKey, None] = TTLCache(
-            REMEMBERED_WORKLOADS, GONE_SECONDS, clock.monotonic
+            REMEMBERED_WORKLOADS, ABSENT_SECONDS, clock.monotonic
         )
         """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
         After that time, a late cache may not show a new workload of that name."""

@@ -1,5 +1,8 @@
-"""Since when each claim is closed to pods (see ``reservation.users.blockers``), which pods it has
-listed, and when pending pods came (for ``reservation.reserved_for.listing_ahead``).
+"""The entries of each claim's list over time, and the arrivals of pods.
+
+``OpeningsSeen`` notes since when each claim is closed to pods (for ``reservation.users.blockers``)
+and which pods it has listed. ``PodArrivals`` notes when pending pods came. Listing ahead needs both
+(``reservation.reserved_for.listing_ahead``).
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
 skip versions: after a LIST that shows another version, the claim counts as seen for the first time.
@@ -34,8 +37,11 @@ class _Seen:
     uid: str
     version: str
     watched: float
+    """Since when this process has seen every version."""
     group: float = -inf
+    """When the last entry of any PodGroup left the list."""
     holder: float = -inf
+    """When the last entry that is no pod left the list."""
     delisted: dict[str, float] = field(default_factory=dict)
     """By UID of a pod: when its entry left the list."""
     groups: dict[str, float] = field(default_factory=dict)
@@ -95,8 +101,9 @@ class OpeningsSeen:
         entry_age = {uid: now - at for uid, at in seen.listed.items()}
         return Arrivals(now - seen.watched, pod_age, entry_age)
 
-    def known(self, key: ClaimKey, version: str) -> None:
-        """Note that another controller saw all versions of the claim up to this one."""
+    def seen_by_another(self, key: ClaimKey, version: str) -> None:
+        """Note that another controller saw all versions of the claim up to this one; '' takes that
+        back."""
         if (seen := self._seen.get(key)) is not None:
             seen.noted_from = version
 
@@ -141,12 +148,14 @@ def _note(
 
 
 def _last(last: float, now: float, *, listed: bool) -> float:
+    """When such an entry last left the list; inf while one is listed."""
     if listed:
         return inf
     return now if last == inf else last
 
 
 REMEMBERED_PODS = 50_000
+"""The number of pods whose arrival is remembered."""
 
 
 class PodArrivals:

@@ -38,7 +38,7 @@ class _SeenReservation:
     """By name of a time in the status: the time, and when it was by this process's clock."""
     asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By annotation that asks for a release: its value, and the first seen version with it."""
-    withdrawn_at: float | None = None
+    deleting_since: float | None = None
     """When this process first noted that it is being deleted."""
     written: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=8))
     """The statuses that this process wrote: when, and a digest of each."""
@@ -96,11 +96,11 @@ class ReservationsSeen:
             seen.written.clear()
             seen.due_since = None
 
-    def withdrawn(self, reservation: ClaimReservation) -> None:
+    def being_deleted(self, reservation: ClaimReservation) -> None:
         """Note that a reservation is being deleted."""
         seen = self._noted(reservation)
-        if seen.withdrawn_at is None:
-            seen.withdrawn_at = self._clock.monotonic()
+        if seen.deleting_since is None:
+            seen.deleting_since = self._clock.monotonic()
 
     def wrote_status(self, reservation: ClaimReservation, status: ClaimReservationStatus) -> None:
         written = self._noted(reservation).written
@@ -131,10 +131,10 @@ class ReservationsSeen:
         seen, used = self._known(reservation), self._used.get(reserved_key(reservation))
         since_use = inf if used is None else now - used
         idle, unused = self._age(reservation, _IDLE), self._age(reservation, _UNUSED)
-        withdrawn = now if seen.withdrawn_at is None else seen.withdrawn_at
+        deleting_since = now if seen.deleting_since is None else seen.deleting_since
         return replace(
             held,
-            withdrawn_age=now - withdrawn if reservation.metadata.deleting else inf,
+            deleting_age=now - deleting_since if reservation.metadata.deleting else inf,
             idle_age=None if idle is None else min(idle, since_use),
             idle_outdated=(idle or 0.0) - since_use > OUT_OF_STEP_SECONDS,
             unused_age=unused,

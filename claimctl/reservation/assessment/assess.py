@@ -12,14 +12,11 @@ waits (``holds_while_waiting``). ``reserved_for.consistency`` makes the list fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import msgspec
-
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
-from claimctl.reservation.facts.decision import Blocker, ConfirmWorkload, ListChildren, Need
+from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
@@ -29,10 +26,13 @@ from claimctl.reservation.facts.references import (
     is_workload,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
 from claimctl.reservation.reserved_for.late import may_stand
-from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
+from claimctl.reservation.reserved_for.listing_ahead import (
+    NOTHING_GIVEN_UP,
+    GivenUp,
+    entries_to_give_up,
+)
 from claimctl.reservation.users.blockers import blockers, is_open, longest_binding_left
 from claimctl.reservation.users.withdrawal import hold_has_left, is_left_to_group
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
@@ -137,41 +137,6 @@ class Assessment:
         return limit - min(ages.get(entry.uid, 0.0) for entry in self.snapshot.references)
 
 
-def outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
-    """Workloads to be read live: those that the cache lacks, or of which it shows another
-    incarnation than the claim.
-
-    The claim may name an earlier incarnation, or one that the cache does not show yet. A
-    workload that has ended by the rule of a foreign kind may go on later, and the cache may be
-    behind: so it is read live. So may one that wants a pod for a sticky claim no more.
-    """
-    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
-    named = (*snapshot.non_pods, *((created_for,) if created_for else ()))
-    for held in snapshot.reservations:
-        workload = held.workload
-        if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
-            continue
-        # pods that use the claim hold it anyway
-        unused = snapshot.allocated and not snapshot.consumers.count
-        ended = workload.by_pods and workload.phase is WorkloadPhase.ENDED
-        begun = held.reservation.status.release is not None
-        ended |= workload.claim_over and workload.exists and not begun
-        if ended and unused and not workload.confirmed:
-            yield ConfirmWorkload(held.reference_to_any)
-            continue
-        if workload.is_over and workload.children is None:
-            if unused:
-                root = msgspec.structs.replace(held.reference_to_any, uid=workload.root)
-                yield ListChildren(root, orphans=workload.deleting or not workload.exists)
-            continue
-        cached = held.reference
-        doubtful = workload.exists and not workload.confirmed
-        if workload.phase is WorkloadPhase.UNSEEN or (
-            doubtful and any(n.key == cached.key and n.uid != cached.uid for n in named)
-        ):
-            yield ConfirmWorkload(held.reference_to_any)
-
-
 def assess(snapshot: Snapshot) -> Assessment:
     """Assess the claim; ``decide`` adds what to do."""
     claim = snapshot.claim
@@ -201,8 +166,8 @@ def assess(snapshot: Snapshot) -> Assessment:
         for retention in retentions
         if retention.action is Action.RELEASE and not is_held
     ]
-    given_up = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
-    reason = next(iter(sorted(reasons, key=lambda reason: reason not in given_up)), None)
+    for_waiting_pods = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
+    reason = min(reasons, key=lambda reason: reason not in for_waiting_pods, default=None)
     records = [held.reservation.status.release for held in snapshot.reservations]
     on_record = any(record and record.claim_uid == claim.metadata.uid for record in records)
     facts = Assessment(
@@ -265,20 +230,25 @@ def own_holds(snapshot: Snapshot) -> frozenset[str]:
 def _is_left_to_kcm(facts: Assessment) -> bool:
     """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
-    KCM deallocates when it removes the last entry, so the list must have only pods. These cases are
-    excluded: KCM has not removed dead pods in time; only claimctl removes some of the entries; the
-    list has only pending pods, and the claim is being deleted. KCM does not remove pending pods.
+    KCM deallocates when it removes the last entry, so the list must have only pods. Then it depends
+    on the pods whose entries are listed:
+
+    - All are gone or done: KCM removes them, and has some time for it.
+    - One is bound: KCM deallocates when the last one ends, unless entries are left that claimctl
+      wrote. They do not matter to a claim that is being deleted: no pod is bound with it any more.
+    - The living ones are pending. KCM removes no pending pod, so a scheduler has to bind them, or
+      to take their entries out (Unreserve). It does neither for a claim that is being deleted, and
+      it takes out none of the entries that only claimctl removes.
     """
     snapshot = facts.snapshot
     if not snapshot.references or snapshot.non_pods:
         return False
-    if facts.live_pod_entries:
-        ours, deleting = snapshot.consumers.removable, facts.claim.metadata.deleting
-        if facts.lists_bound_pods:
-            # the last of them takes the claim along, unless entries are left that claimctl wrote
-            return deleting or not (snapshot.consumers.ahead or snapshot.ahead_unseen)
-        return not (deleting or ours)
-    return facts.kcm_time_left > 0
+    if not facts.live_pod_entries:
+        return facts.kcm_time_left > 0
+    deleting = facts.claim.metadata.deleting
+    if facts.lists_bound_pods:
+        return deleting or not (snapshot.consumers.ahead or snapshot.ahead_unseen)
+    return not (deleting or snapshot.consumers.removable)
 
 
 def holds_while_held(facts: Assessment) -> DesiredHolds:
@@ -297,11 +267,11 @@ def holds_while_held(facts: Assessment) -> DesiredHolds:
             keep[reference.uid] = reference
             owners[reference.uid] = retention.held.workload.pod_owners
             drop |= _old_incarnations(facts, reference)
-    given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else GivenUp()
+    given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else NOTHING_GIVEN_UP
     gone = frozenset(drop & facts.own - keep.keys())
     ours = bool(gone) or any(map(is_tombstone, snapshot.non_pods))
-    clears = ours and facts.steps_aside is not None and facts.steps_aside is snapshot.late
-    return DesiredHolds(keep, gone, facts.own, owners, given_up, clears)
+    late = facts.steps_aside is not None and facts.steps_aside is snapshot.late
+    return DesiredHolds(keep, gone, facts.own, owners, given_up, late_hold_leaves=ours and late)
 
 
 def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
@@ -364,7 +334,7 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
       because KCM knows no ghosts.
     """
     snapshot, drop, keep = facts.snapshot, set[str](), dict[str, Reference]()
-    given_up = GivenUp()
+    given_up = NOTHING_GIVEN_UP
     if any(_leaves_to_pods(facts, retention) for retention in facts.retentions):
         left = longest_binding_left(snapshot)
         given_up = GivenUp(snapshot.consumers.ahead, left or None)
@@ -372,7 +342,7 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
     for retention in facts.retentions:
         if retention.reference is None or retention.action is not Action.RELEASE:
             continue
-        leaves = given_up == GivenUp() and _leaves_to_pods(facts, retention)
+        leaves = given_up == NOTHING_GIVEN_UP and _leaves_to_pods(facts, retention)
         if facts.steps_aside or leaves:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
         elif retention.is_listed:
@@ -399,7 +369,11 @@ def _leaves_to_pods(facts: Assessment, retention: RetentionDecision) -> bool:
     """
     if facts.snapshot.needs_fence:
         return False
-    if retention.reason is Reason.WITHDRAWN and retention.held.withdrawn and facts.left_to_pods:
+    if (
+        retention.reason is Reason.WITHDRAWN
+        and retention.held.withdrawn_by_user
+        and facts.left_to_pods
+    ):
         return not facts.snapshot.ahead_unseen
     only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
     return bool(facts.blockers) and only_listed and not facts.snapshot.consumers.left_listed

@@ -167,7 +167,7 @@ def _release_in_any_state(
     held, meta = present.held, present.held.reservation.metadata
     if claim.metadata.deleting:
         return replace(present, blocker=present.longer_grace).release(Reason.CLAIM_DELETED)
-    if meta.deleting and (held.withdrawn or not held.workload.children):
+    if meta.deleting and (held.withdrawn_by_user or not held.workload.children):
         return replace(present, blocker=present.longer_grace).release(Reason.WITHDRAWN)
     if meta.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
         return present.release(Reason.RELEASE_REQUESTED)

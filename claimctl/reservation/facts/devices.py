@@ -1,7 +1,7 @@
 """What has become of a claim's devices, as the ResourceSlices say: one judgement for all who ask.
 
-A device is there, gone or tainted, or nothing is known of it (``judge``). Here are also the words
-for it. ``Snapshot.loss`` says what follows for the claim.
+``judge`` finds the state of each device, and ``JudgedDevice`` lists the states. ``Snapshot.loss``
+says what follows for the claim, and ``Loss`` carries it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from claimctl.wire.claims import (
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import NO_EXECUTE, admits
 
-GONE_SECONDS, GONE_BESIDE_PODS_SECONDS = 5.0, 30.0
-"""For how long a device has to be gone before it counts as lost: without bound pods, and beside
-them."""
+GONE_SECONDS = 5.0
+"""For how long a device has to be gone before it counts as lost, while no pod is bound."""
+GONE_BESIDE_PODS_SECONDS = 30.0
+"""The same beside bound pods. After that time nobody doubts that it is gone: so it stays gone when
+its slices go away (``stays_gone``)."""
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -30,10 +32,13 @@ DeviceKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class JudgedDevice:
-    """An allocated device as the newest generation of its pool shows it.
+    """An allocated device as the newest generation of its pool shows it. It is in one state:
 
-    If it is neither there nor gone, nothing is known of it: slices are missing, as while a kubelet
-    or a driver restarts, or its driver hides a device that a pod uses.
+    - there (``device``), perhaps with a ``taint``;
+    - ``gone``;
+    - ``unpublished``: nothing is known of its pool, as while a kubelet or a driver restarts;
+    - none of these: nothing is known of the device. A part of the pool is missing, or its driver
+      hides a device that a pod uses.
     """
 
     result: DeviceRequestAllocationResult
@@ -42,7 +47,8 @@ class JudgedDevice:
     """A taint that keeps pods away and that the claim does not tolerate; one that evicts them if
     there is one."""
     gone: bool = False
-    """Whether its pool is complete and does not have it."""
+    """Whether its pool is complete and does not have it. No device is, of a driver that hides the
+    devices that pods use."""
     unpublished: bool = False
     """Whether no slice of its pool is there: its driver may be away."""
 
@@ -50,13 +56,12 @@ class JudgedDevice:
     def key(self) -> DeviceKey:
         return self.result.driver, self.result.pool, self.result.device
 
-    def __str__(self) -> str:
-        absent = self.gone or self.unpublished
-        said = "is not published any more" if absent else "is published"
-        if self.taint is not None:
-            said = f"has the taint {self.taint.text}"
+    @property
+    def problem(self) -> str:
+        """What is wrong with a device that is tainted, or that counts as gone, as a sentence."""
         driver, pool, device = self.key
-        return f"device {device} of pool {pool} (driver {driver}) {said}"
+        wrong = f"has the taint {self.taint.text}" if self.taint else "is not published any more"
+        return f"device {device} of pool {pool} (driver {driver}) {wrong}"
 
 
 def judge(
@@ -81,13 +86,14 @@ def judge(
 
 
 def stays_gone(judged: JudgedDevice, age: float) -> bool:
-    """Whether a device is gone, or was gone for long when its slices went away.
+    """Whether a device is gone, or was gone for ``GONE_BESIDE_PODS_SECONDS`` before its slices went
+    away.
 
     Slices go away for some seconds when a kubelet or a driver is restarted. Without this rule, a
     hold would come back in these seconds, and bring a pod to a device that is not there.
 
     Args:
-        age: for how many seconds it was gone, until now or until its slices went away.
+        age: the seconds since the device was first seen gone, if it has stayed gone since.
     """
     return judged.gone or (judged.unpublished and age >= GONE_BESIDE_PODS_SECONDS)
 

@@ -97,8 +97,9 @@ class Memory:
     openings: Openings = Openings()
     arrivals: Arrivals = Arrivals()
     blind_age: float | None = None
-    """Time since this process first saw the claim, if the claim was allocated by then; else None.
-    Pods may have vanished before, and this process does not know whether they were done."""
+    """Time since the last LIST of all pods, if the present allocation may be older: a pod may have
+    used it and have vanished before that, and nothing tells whether the pod was done. None if none
+    can have vanished so, or if an earlier leader has put all that did on record."""
     unnoticed_age: float = 0.0
     """For a claim whose pods are listed one by one: time since a pod may last have been listed and
     have vanished unnoticed. inf if this process noted every pod that the allocation listed."""

@@ -7,6 +7,9 @@ an entry of ``spec.resourceClaims`` never has one.
 
 The pods of a LeaderWorkerSet belong to StatefulSets: those of the leaders to one with its name,
 which counts the groups, and the workers of a group to one with the name of their leader.
+
+A kind whose pods have another form of name is a case of ``_candidates``. Whether a workload wants
+an ordinal is a case of ``wire.ordinals``, or of ``_wish`` if a WorkloadKind says it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,18 @@ from dataclasses import dataclass, replace
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.ordinals import (
+    LEADER_WORKER_SET,
+    STATEFUL_SET,
+    Ordinal,
+    OrdinalWish,
+    WorkloadPart,
+    has_groups,
+    may_have_earlier_template,
+    ordinal_wish,
+    ordinal_word,
+    part_for,
+)
 from claimctl.wire.pods import Pod, PodResourceClaim, PodTemplateSpec
 from claimctl.wire.reservations import (
     DELETE,
@@ -27,21 +42,7 @@ from claimctl.wire.reservations import (
     StickyClaim,
     WorkloadRef,
 )
-from claimctl.wire.workloads import (
-    LEADER_WORKER_SET,
-    STATEFUL_SET,
-    CustomWorkload,
-    Ordinal,
-    OrdinalWish,
-    Workload,
-    WorkloadPart,
-    has_groups,
-    may_have_earlier_template,
-    ordinal_wish,
-    ordinal_word,
-    part_for,
-    template_of,
-)
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 _MOST_DIGITS = 10
 
@@ -104,12 +105,13 @@ def _candidates(
     ref = owner_ref(owner)
     kind = (ref.api_group, ref.kind)
     if ordinal_word(*kind) and claim.startswith(f"{ref.name}-"):
+        # NAME-NUMBER, or NAME-GROUP-MEMBER
         index, dash, member = claim[len(ref.name) + 1 :].partition(".")[0].partition("-")
         if not dash and (number := _number(index)) is not None:
             yield ref, Ordinal(number)
         elif has_groups(ref.api_group):
             yield from _in_group(ref.name, index, member, *kind)
-    yield from _parts(pod, owner)
+    yield from _wholes(pod, owner)
 
 
 def places_by_name(pod: Pod) -> Iterator[tuple[WorkloadRef, Ordinal]]:
@@ -118,15 +120,15 @@ def places_by_name(pod: Pod) -> Iterator[tuple[WorkloadRef, Ordinal]]:
     owner = pod.metadata.controller()
     if owner is None or _kind(owner) != STATEFUL_SET:
         return
-    if (number := _number(_last(pod, owner))) is not None:
+    if (number := _number(_after_owner(pod, owner))) is not None:
         yield owner_ref(owner), Ordinal(number)
-    yield from _parts(pod, owner)
+    yield from _wholes(pod, owner)
 
 
-def _parts(pod: Pod, owner: OwnerReference) -> Iterator[tuple[WorkloadRef, Ordinal]]:
+def _wholes(pod: Pod, owner: OwnerReference) -> Iterator[tuple[WorkloadRef, Ordinal]]:
     """The workloads that the pod's StatefulSet may be a part of, each with the pod's ordinal."""
     if _kind(owner) == STATEFUL_SET:
-        last = _last(pod, owner)
+        last = _after_owner(pod, owner)
         yield from _in_group(owner.name, last, "0", *LEADER_WORKER_SET)
         name, _, group = owner.name.rpartition("-")
         yield from _in_group(name, group, last, *LEADER_WORKER_SET)
@@ -137,7 +139,7 @@ def _kind(owner: OwnerReference) -> tuple[str, str]:
     return ref.api_group, ref.kind
 
 
-def _last(pod: Pod, owner: OwnerReference) -> str:
+def _after_owner(pod: Pod, owner: OwnerReference) -> str:
     """What the pod's name has after that of its owner."""
     return pod.metadata.name.removeprefix(f"{owner.name}-")
 
@@ -191,6 +193,7 @@ def for_ordinal(
     """The state of a workload as far as it concerns one ordinal's claim.
 
     Args:
+        state: of the workload as a whole.
         workload: None if it is gone, or cannot be read.
     """
     sticky = sticky_of(spec)
@@ -201,15 +204,15 @@ def for_ordinal(
         if gone and sticky.when_deleted == RETAIN:
             return replace(state, phase=WorkloadPhase.IDLE)
         return replace(state, claim_over=gone)
-    asked, still = _asks(workload, spec, facts), _wish(workload, spec, facts)
-    idle = state.phase is WorkloadPhase.ACTIVE and still is not OrdinalWish.YES
+    asked, wish = _asks(workload, spec, facts), _wish(workload, spec, facts)
+    idle = state.phase is WorkloadPhase.ACTIVE and wish is not OrdinalWish.YES
     # a rule need not say how many pods its workload wants
     wants = state.wants or (state.by_pods and state.phase is WorkloadPhase.ACTIVE)
     ended = state.phase is WorkloadPhase.ENDED
     return replace(
         state,
         phase=WorkloadPhase.IDLE if idle else state.phase,
-        wants=1 if wants and still is OrdinalWish.YES else 0,
+        wants=1 if wants and wish is OrdinalWish.YES else 0,
         names_claim=asked,
         claim_over=ended or is_superfluous(workload, spec, facts),
     )
@@ -223,9 +226,9 @@ def is_superfluous(
     sticky = sticky_of(spec)
     if sticky is None:
         return False
-    still = _wish(workload, spec, facts)
-    scaled_away = still is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
-    return still is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec, facts)
+    wish = _wish(workload, spec, facts)
+    scaled_away = wish is OrdinalWish.NOT_NOW and sticky.when_scaled == DELETE
+    return wish is OrdinalWish.NEVER or scaled_away or not _asks(workload, spec, facts)
 
 
 def sticky_of(spec: ClaimReservationSpec) -> StickyClaim | None:

@@ -139,9 +139,9 @@ class Held:
 
     reservation: ClaimReservation
     workload: WorkloadState
-    withdrawn_age: float = inf
-    """Seconds since this process first saw the reservation being deleted. Until the settle time has
-    passed, another controller whose cache is late may still add the reservation's hold."""
+    deleting_age: float = inf
+    """Seconds since this process first saw the reservation being deleted, by whomever. Until the
+    settle time has passed, another controller with a late cache may still add its hold."""
     idle_age: float | None = None
     """Seconds since the status's idleSince by this process's clock, or since this process last saw
     the claim in use if that is less; None if unknown."""
@@ -202,9 +202,9 @@ class Held:
         return self.reservation.spec.reallocate_after_seconds is not None
 
     @property
-    def withdrawn(self) -> bool:
-        """Whether a user deleted the reservation, directly or by removing the annotation, and not
-        garbage collection after its workload, the owner."""
+    def withdrawn_by_user(self) -> bool:
+        """Whether a user deleted the reservation, directly or by removing the annotation. Garbage
+        collection deletes it after its workload, the owner: then the workload is gone."""
         meta = self.reservation.metadata
         return meta.deleting and (self.workload.exists or meta.controller() is None)
 
@@ -311,12 +311,12 @@ class Snapshot:
         for judged in self.devices:
             if judged.taint is not None:
                 evicts = judged.taint.effect == NO_EXECUTE
-                text = f"{judged}; {after_eviction(kinds)}" if evicts else str(judged)
+                text = f"{judged.problem}; {after_eviction(kinds)}" if evicts else judged.problem
                 kept = never and not evicts
                 losses.append(Loss(Reason.DEVICE_TAINTED, text, None if kept else 0.0))
             elif stays_gone(judged, age := self.memory.gone_age.get(judged.key, 0.0)):
                 left = max(patience - age, 0.0)
-                losses.append(Loss(Reason.DEVICE_GONE, str(judged), None if never else left))
+                losses.append(Loss(Reason.DEVICE_GONE, judged.problem, None if never else left))
         return min(losses, key=lambda loss: inf if loss.after is None else loss.after, default=None)
 
     @cached_property

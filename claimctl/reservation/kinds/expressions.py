@@ -3,8 +3,9 @@
 ``compiled(source).value(subject)`` is the answer. It is refused if it would take too long: the
 event loop waits meanwhile, and a Lease has to be renewed in time. The library copies a list with
 each step of a macro that builds one, and the whole object with each use of ``self``. So there is a
-bound of the copies: the values of the object, for each term of the expression, and so again for
-each element of the longest list, as often as macros repeat each other:
+limit: ``values * terms * longest ** power <= MOST_COPIES``. That many values are copied at most, by
+the number of values in the object, the terms of the expression, the length of the longest list, and
+the power, which says how often the lists are gone through inside each other (``_power_of``):
 
 - ``self.spec.replicas == 0``: power 0, since no list is gone through
 - ``self.status.conditions.exists(c, c.type == "Done")``: 0, since each element is read once
@@ -123,14 +124,16 @@ def _power_of(source: str) -> int:
     if len(source) > LONGEST_EXPRESSION:
         raise ExpressionError(f"has more than {LONGEST_EXPRESSION} characters", always=True)
     power = 0
-    # the brackets that are open: "builds" and "." are those of macros
+    # the brackets that are open. That of a macro, as in ``.all(``, is here as ".", or as "builds"
+    # if the macro builds a list
     around: list[str] = []
     for match in _TOKEN.finditer(_LITERAL.sub("''", source)):
         if match["closes"]:
             del around[-1:]
             continue
         if not match["self"]:
-            around.append("builds" if match["builds"] else match[0][0])
+            bracket_or_dot = match[0][0]
+            around.append("builds" if match["builds"] else bracket_or_dot)
         macros = sum(bracket in ("builds", ".") for bracket in around)
         _check_depth(macros, len(around))
         if macros:

@@ -3,6 +3,10 @@
 A rule says one of three things about each question: yes, no, or nothing. It says nothing where
 its expression fails or has a value of another type. Whatever depends on such a question stays as
 it is.
+
+A further question is a field of ``Rule``, whose expression ``rule_of`` copies from the
+WorkloadKind, and a field of ``Verdict``, which ``judge`` answers. ``problems_of`` lists the fields
+that are checked.
 """
 
 from __future__ import annotations
@@ -113,6 +117,7 @@ def judge(rule: Rule, document: bytes) -> Verdict:
 
 
 def _is_behind(subject: Mapping[str, Any]) -> bool:
+    """Whether the status belongs to an earlier generation; False if it does not say to which."""
     observed = subject["status"].get("observedGeneration") if _is_map(subject["status"]) else None
     if isinstance(observed, str) and observed.isascii() and observed.isdigit():
         # that of an Argo Rollout is a text
@@ -128,6 +133,7 @@ def _is_map(value: Any) -> bool:
 def _answer(
     source: str, field: str, subject: Subject, behind: bool, problems: list[str]
 ) -> bool | None:
+    """Yes or no; None if the rule says nothing. Then the reason is added to ``problems``."""
     if not source or (behind and reads_status(source)):
         return False
     try:
@@ -171,6 +177,7 @@ def problems_of(document: WorkloadKind) -> Iterator[tuple[str, str]]:
 
 
 def _problem(source: str) -> str:
+    """What is wrong with an expression, whatever the object; '' if nothing is."""
     try:
         expression = compiled(source)
         if "self" not in expression.variables:

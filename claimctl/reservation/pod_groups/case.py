@@ -40,7 +40,7 @@ class GroupCase:
     asking: tuple[Asking, ...] = ()
     owner_ended: bool = False
     """Whether every workload that owns the group has ended."""
-    guarded: bool = False
+    reserved: bool = False
     """Whether a reservation names a claim of the group, and does not leave it to the group."""
     unneeded: bool = False
     """Whether no claim of the group needs it any more (see ``no_longer_needs``)."""
@@ -105,26 +105,27 @@ def decide_group(case: GroupCase) -> GroupDecision:
         return GroupDecision(MakeGroup(tuple(owners.values()), claims))
     if not group.made_by_claimctl:
         return NOTHING
-    guards = FINALIZER in group.metadata.finalizers
+    has_finalizer = FINALIZER in group.metadata.finalizers
     if group.metadata.deleting:
         # 2. Let it go. Its pods are listed live before.
-        over = not case.in_use and (case.unneeded or not case.guarded)
-        if not guards or not over or case.in_use_live:
+        over = not case.in_use and (case.unneeded or not case.reserved)
+        if not has_finalizer or not over or case.in_use_live:
             return NOTHING
         if case.in_use_live is None:
             return GroupDecision(lists=True)
         return GroupDecision(GuardGroup(group, present=False))
     # 3. Guard it, delete it, or guard it no more.
-    if case.guarded and not guards:
+    if case.reserved and not has_finalizer:
         return GroupDecision(GuardGroup(group, present=True))
     if case.owner_ended and case.unneeded and not case.in_use:
         return GroupDecision(DropGroup(group))
-    over = guards and not case.guarded and case.unneeded
+    over = has_finalizer and not case.reserved and case.unneeded
     return GroupDecision(GuardGroup(group, present=False)) if over else NOTHING
 
 
 def shared_claims(asking: Iterable[Asking]) -> tuple[PodResourceClaim, ...]:
-    """The reserved claims that the pod templates name, in order, at most ``MAX_CLAIMS``."""
+    """The reserved claims that the pod templates name, in order, at most ``MAX_CLAIMS``. If two
+    templates give different claims the same name, the first one counts."""
     entries = {
         (entry.name, entry.resource_claim_name): PodResourceClaim(
             name=entry.name, resource_claim_name=entry.resource_claim_name
@@ -147,10 +148,11 @@ def no_longer_needs(
 
     - The claim is not allocated, or does not list the group.
     - Its reservations are withdrawn beside running pods of a group (see ``withdrawal``).
+    - No reservation names the claim, and 300 s have passed since this process first knew of each
+      ghost, and since a pod may have vanished unseen (``Memory.blind_age``). KCM deallocates when
+      the group is gone.
     - The claim's release can go on only after the group is gone, because too many pods have
       finished. The hold in the list keeps the claim allocated meanwhile.
-    - No reservation names the claim, and this process and every ghost have been known for
-      300 s. KCM deallocates when the group is gone.
 
     Args:
         blockers: the blockers of the claim's release, without its finished pods; None if the claim

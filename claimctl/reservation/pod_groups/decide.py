@@ -85,7 +85,7 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
     case = replace(
         case,
         owner_ended=_owner_has_ended(snapshot, group),
-        guarded=any(claim.reservations and not leaves_to_group(claim) for claim in claims),
+        reserved=any(claim.reservations and not leaves_to_group(claim) for claim in claims),
         in_use=_is_in_use(snapshot, _pods(snapshot)),
         in_use_live=None if live is None else _is_in_use(snapshot, live),
         unneeded=all(no_longer_needs(claim, group, release_blockers(claim)) for claim in claims),
@@ -103,8 +103,8 @@ def _may_go_without_event(group: PodGroup, case: GroupCase, claims: Iterable[Sna
     meta = group.metadata
     if not meta.owner_references:
         return True
-    withdrawn = any(held.withdrawn for claim in claims for held in claim.reservations)
-    is_to_go = meta.deleting or case.owner_ended or withdrawn or not case.guarded
+    withdrawn = any(held.withdrawn_by_user for claim in claims for held in claim.reservations)
+    is_to_go = meta.deleting or case.owner_ended or withdrawn or not case.reserved
     return is_to_go and FINALIZER in meta.finalizers
 
 

@@ -43,7 +43,7 @@ def handle_absent(facts: Assessment, decision: Decision) -> None:
         # 1. The reservation is deleted: it goes after the settle time. Until then, another
         # controller that has not seen the deletion may create the claim for it.
         if meta.deleting and FINALIZER in meta.finalizers:
-            left = snapshot.rules.settle_seconds - held.withdrawn_age
+            left = snapshot.rules.settle_seconds - held.deleting_age
             if left <= 0:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
@@ -133,7 +133,7 @@ def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None
         left = (grace.after or 0.0) if grace is not None else 0.0
         if not facts.held:
             settle = facts.snapshot.rules.settle_seconds
-            left = max(left, settle - retention.held.withdrawn_age)
+            left = max(left, settle - retention.held.deleting_age)
         if left <= 0:
             decision.write = SetFinalizer(retention.held.reservation, present=False)
             return

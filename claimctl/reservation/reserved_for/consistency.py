@@ -14,7 +14,7 @@ from claimctl.reservation.facts.references import (
     is_workload,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
+from claimctl.reservation.reserved_for.listing_ahead import NOTHING_GIVEN_UP, GivenUp, pods_to_list
 from claimctl.wire.claims import Reference
 
 MOMENT = 1.0
@@ -33,10 +33,11 @@ class DesiredHolds:
     """UIDs that are claimctl's own. An entry that is neither own nor kept stays and is reported."""
     pod_owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By UID of a hold: the UIDs of the controllers whose pods may be listed ahead beside it."""
-    given_up: GivenUp = field(default_factory=GivenUp)
+    given_up: GivenUp = NOTHING_GIVEN_UP
     """The entries listed ahead that go."""
-    clears: bool = False
-    """Whether a late hold leaves, and takes along whatever does not belong to a living pod."""
+    late_hold_leaves: bool = False
+    """Whether a late hold leaves. In the same write, all entries leave that are not those of living
+    pods: tombstones, and pods that are gone or done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,11 @@ class ListPlan:
     unknown: tuple[Reference, ...] = ()
     full: bool = False
     """Whether the list has no room for an entry that should be added."""
-    clears: bool = False
-    """Whether a late hold leaves, so that the list may be written empty."""
+    may_be_empty: bool = False
+    """Whether to write the list even if it is empty, since a late hold leaves. Otherwise an empty
+    list is left to the component that deallocates."""
     look_again: float | None = None
+    """Seconds after which the list may have to change even if nothing else does."""
 
 
 class _Draft:
@@ -65,7 +68,7 @@ class _Draft:
         self.held = self._has_holder()
         self.folds = snapshot.shared and self.held and not snapshot.frozen
         """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
-        needs = bool(self.pods.finished) and not holds.clears
+        needs = bool(self.pods.finished) and not holds.late_hold_leaves
         self.tombstones = self.pods.tombstones if needs else {}
 
     def _has_holder(self) -> bool:
@@ -105,7 +108,7 @@ class _Draft:
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
             return None if self.folds or uid in self.holds.given_up.uids else reference
-        if self.holds.clears:
+        if self.holds.late_hold_leaves:
             ended = pods.finished.keys() | pods.dropped.keys() | self.snapshot.memory.done_pods
             return None if uid in ended else self._unless_gone(reference)
         if not self.held:
@@ -149,7 +152,7 @@ class _Draft:
         passed. Then the pod gets its own entry again.
         """
         uid = reference.uid
-        if self.holds.clears:
+        if self.holds.late_hold_leaves:
             return None
         if uid in self.pods.finished:
             return reference
@@ -219,7 +222,7 @@ def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:
         confirm=tuple(draft.confirm),
         unknown=tuple(draft.unknown),
         full=len(missing) > room,
-        clears=holds.clears,
+        may_be_empty=holds.late_hold_leaves,
         look_again=min(draft.waits, default=None),
     )
 

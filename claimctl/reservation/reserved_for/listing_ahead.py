@@ -141,11 +141,15 @@ def _left_to_scheduler(snapshot: Snapshot) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """The entries listed ahead that have to go while the claim is held."""
+    """The entries listed ahead that have to leave the list while a hold keeps the claim."""
 
     uids: frozenset[str] = frozenset()
     after: float | None = None
     """Seconds until more entries may have to go."""
+
+
+NOTHING_GIVEN_UP = GivenUp()
+"""No entry has to go, now or later."""
 
 
 def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
@@ -158,10 +162,10 @@ def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
     pods, listed = snapshot.consumers, snapshot.listed_uids
     stale = pods.ahead & pods.stuck.keys()
     if not stale:
-        return GivenUp()
+        return NOTHING_GIVEN_UP
     # an entry that keeps the claim allocated, whatever becomes of pending pods
     if not any(map(is_workload, snapshot.non_pods)) and listed.isdisjoint(pods.bound):
-        return GivenUp()
+        return NOTHING_GIVEN_UP
     until = snapshot.until_in_vain
     if until is not None:
         return GivenUp(after=until) if until > 0 else GivenUp(stale)
@@ -170,7 +174,7 @@ def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
         # the pods that wait for a place
         needed = sum(uid not in listed and uid not in pods.groups for uid in pods.pending)
     if not needed:
-        return GivenUp()
+        return NOTHING_GIVEN_UP
     ages = snapshot.memory.arrivals.entry_age
     left = {uid: PATIENCE_SECONDS - ages.get(uid, 0.0) for uid in sorted(stale)}
     over = [uid for uid, seconds in left.items() if seconds <= 0]

@@ -17,6 +17,10 @@ deletion). The time starts again with each process and after each gap in its wat
 claimctl takes out entries that it listed ahead, and those of several unschedulable pods that
 schedulers listed and never bound (``left_listed``). Such a pod may be in a scheduling cycle,
 whatever its condition says. So the binding time counts for it from then on.
+
+``blockers`` yields them all, each kind in a function of its own. Whether pending pods block a
+release is said by its reason (``PENDING_PODS_GIVE_WAY``), and how long each may still be bound by
+``binding_seconds``.
 """
 
 from __future__ import annotations
@@ -95,7 +99,8 @@ def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
     """
     claim, polled = snapshot.claim, snapshot.memory.version_age >= 2 * POLL_SECONDS
     if polled and claim is not None:
-        # the claim's driver reports that a device will not be ready for a pod
+        # the claim's driver reports that a device will not be ready for a pod, and the scheduler
+        # has seen that by now
         for device in claim.devices:
             for condition in claim.status.reported(device):
                 if condition.status == "True" and (
@@ -156,7 +161,7 @@ class Users:
 
     using: list[Pod]
     """Pods that use the claim."""
-    kept: list[Pod]
+    listed: list[Pod]
     """Pods that have to give way, and that a scheduler listed. It may bind them at any moment."""
     binding: list[Pod]
     """Pods that have to give way, and that may still be bound although the claim is closed."""
@@ -166,7 +171,7 @@ class Users:
 
 def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Users:
     """The pods that block a release, of the cache or of a live LIST."""
-    using, kept = list(consumers.bound.values()), []
+    using, in_list = list(consumers.bound.values()), list[Pod]()
     binding: dict[str, tuple[Pod, float]] = {}
     yielding = _yielding(reason, consumers)
     out = entries_to_take_out(snapshot, reason, consumers)
@@ -175,15 +180,16 @@ def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Use
         if uid not in yielding:
             using.append(pod)
         elif uid in snapshot.listed_uids and uid not in out and not deleting:
-            kept.append(pod)
+            in_list.append(pod)
         elif (deleting or not is_open(snapshot, pod)) and (left := binding_left(snapshot, pod)) > 0:
             binding[uid] = pod, left
     pods = [pod for pod, _ in binding.values()]
-    return Users(using, kept, pods, max((left for _, left in binding.values()), default=0.0))
+    return Users(using, in_list, pods, max((left for _, left in binding.values()), default=0.0))
 
 
 def _yielding(reason: Reason, consumers: Consumers) -> frozenset[str]:
-    """UIDs of the pending pods for which the release does not wait until they used the claim."""
+    """UIDs of the pending pods that have to give way: the release does not wait until they have
+    used the claim."""
     if reason in PENDING_PODS_GIVE_WAY or consumers.shut_out:
         return frozenset(consumers.pending)
     return frozenset(consumers.stuck) | consumers.gated
@@ -222,9 +228,9 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
     if pods.using:
         use = counted(len(pods.using), "pod uses the claim", "pods use the claim")
         yield Blocker(Reason.CONSUMERS_LEFT, f"{use}: {names_of(pods.using)}")
-    if pods.kept:
-        waiting = counted(len(pods.kept), "pod that is", "pods that are")
-        text = f"a scheduler has listed {waiting} not bound yet: {names_of(pods.kept)}"
+    if pods.listed:
+        waiting = counted(len(pods.listed), "pod that is", "pods that are")
+        text = f"a scheduler has listed {waiting} not bound yet: {names_of(pods.listed)}"
         yield Blocker(Reason.PODS_LISTED, text)
     if pods.binding:
         binding = counted(len(pods.binding), "pod")
@@ -255,6 +261,7 @@ def is_foreign(reference: Reference, own: frozenset[str]) -> bool:
 
 
 def no_room_for_finished() -> Blocker:
+    """The blocker of a list that has no room for the tombstones of all finished pods."""
     text = f"more than {LIMIT} pods of the PodGroup have finished and are still there"
     advice = "delete the group before the claim, or delete finished pods"
     return Blocker(Reason.FINISHED_PODS_LEFT, f"{text}: {advice}")

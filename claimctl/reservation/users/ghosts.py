@@ -24,7 +24,7 @@ from claimctl.reservation.users.several import (
     is_of_namespace,
     is_several,
     own_grace,
-    together,
+    with_longer_grace,
 )
 from claimctl.reservation.users.statements import ALL_PODS, Statements
 from claimctl.text import listed
@@ -297,7 +297,7 @@ def merge_ghosts(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDelet
     """
     if not recorded.node_name:
         seen = replace(seen, since=recorded.since)
-        return together(seen, recorded) if is_several(seen) else seen
+        return with_longer_grace(seen, recorded) if is_several(seen) else seen
     if seen.boot_id and seen.boot_id != recorded.boot_id:
-        return together(replace(recorded, boot_id=""), seen)
-    return together(recorded, seen)
+        return with_longer_grace(replace(recorded, boot_id=""), seen)
+    return with_longer_grace(recorded, seen)

@@ -31,14 +31,16 @@ def several(ghost: ForceDeletedPod, *, of_namespace: bool = False) -> ForceDelet
 
 
 def is_several(ghost: ForceDeletedPod) -> bool:
+    """Whether it counts for several pods: of one claim, or of a namespace."""
     return ghost.uid.startswith((_OF_CLAIM, _OF_NAMESPACE))
 
 
 def is_of_namespace(ghost: ForceDeletedPod) -> bool:
+    """Whether it counts for every claim of its namespace."""
     return ghost.uid.startswith(_OF_NAMESPACE)
 
 
-def together(known: ForceDeletedPod, other: ForceDeletedPod) -> ForceDeletedPod:
+def with_longer_grace(known: ForceDeletedPod, other: ForceDeletedPod) -> ForceDeletedPod:
     """``known`` with the longer one of the two grace periods."""
     if own_grace(known) >= own_grace(other):
         return known

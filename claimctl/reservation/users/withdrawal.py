@@ -34,8 +34,10 @@ from claimctl.wire.reservations import FINALIZER
 
 def leaves_to_group(snapshot: Snapshot) -> bool:
     """Whether all reservations are withdrawn and leave the claim to a listed group, by the caches:
-    a pod of the group is bound, or the hold has left already."""
-    if not snapshot.reservations or not all(held.withdrawn for held in snapshot.reservations):
+    a pod of the group is bound, or the hold has left already. It is so from step 1 on."""
+    if not snapshot.reservations or not all(
+        held.withdrawn_by_user for held in snapshot.reservations
+    ):
         return False
     if not present_groups(snapshot):
         return False
@@ -43,7 +45,7 @@ def leaves_to_group(snapshot: Snapshot) -> bool:
 
 
 def is_left_to_group(snapshot: Snapshot) -> bool:
-    """The same, after claimctl's finalizers of the listed groups are gone."""
+    """The same after step 1: claimctl's finalizers of the listed groups are gone."""
     return leaves_to_group(snapshot) and not any(
         FINALIZER in group.metadata.finalizers
         for group in snapshot.groups
@@ -52,7 +54,7 @@ def is_left_to_group(snapshot: Snapshot) -> bool:
 
 
 def hold_has_left(snapshot: Snapshot) -> bool:
-    """Whether a withdrawn hold has left the claim to its group, so that nothing is released."""
+    """The same after step 3: the hold has left the list, so that nothing is released."""
     return leaves_to_group(snapshot) and _no_hold_listed(snapshot)
 
 
@@ -80,22 +82,25 @@ def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
 
 
 def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
-    """Remove claimctl's holds from a claim that ``is_left_to_group`` (``own``: ``Assessment``).
+    """Steps 2 and 3: remove claimctl's holds from a claim that ``is_left_to_group``.
 
     The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
+
+    Args:
+        own: see ``Assessment``.
     """
-    # 1. The list still has a hold.
+    # The list still has a hold.
     holds = {entry.uid for entry in snapshot.non_pods if entry.uid in own}
     holds -= {entry.uid for entry in snapshot.non_pods if is_pod_group(entry)}
     if snapshot.claim is None or not holds:
         return Step()
-    # 2. No other controller may add the hold again.
+    # Step 2: no other controller may add the hold again.
     settle = snapshot.rules.settle_seconds
-    left = settle - min(held.withdrawn_age for held in snapshot.reservations)
+    left = settle - min(held.deleting_age for held in snapshot.reservations)
     if left > 0:
         text = "waits until every controller sees that the reservation is withdrawn"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
-    # 3. Live reads show the workloads, the pods, and a group with a bound pod.
+    # Step 3: live reads show the workloads, the pods, and a group with a bound pod.
     version, live = snapshot.claim.metadata.resource_version, snapshot.live
     pods = snapshot.table_of(live.pods) if live is not None else Consumers.of(())
     groups = running_groups(snapshot, pods)
@@ -114,7 +119,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
         return Step(needs=needs)
     if not any(group.uid in present for group in groups):
         return Step()
-    # 4. The hold goes, with the tombstones that the group makes superfluous.
+    # The hold goes, with the tombstones that the group makes superfluous.
     covered = {uid for uid in pods.finished if pods.groups.get(uid) in snapshot.listed_groups}
     remaining = tuple(
         entry

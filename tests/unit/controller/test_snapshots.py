@@ -12,7 +12,7 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import Findings, Investigator
-from claimctl.controller.observations.observations import GONE_SECONDS, Observations
+from claimctl.controller.observations.observations import ABSENT_SECONDS, Observations
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.facts.decision import WriteList
@@ -65,7 +65,7 @@ async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_fro
     def age() -> float:
         (held,) = copies.build(KEY, Findings()).reservations
         assert held.reservation.metadata.deleting
-        return held.withdrawn_age
+        return held.deleting_age
 
     age()
     clock.time += 5
@@ -249,7 +249,7 @@ async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decision
     key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
     assert phase(Findings()) is WorkloadPhase.UNSEEN
     assert phase(Findings(workloads={key: None})) is WorkloadPhase.ABSENT
-    clock.time += GONE_SECONDS - 1
+    clock.time += ABSENT_SECONDS - 1
     assert phase(Findings()) is WorkloadPhase.ABSENT
     clock.time += 1
     assert phase(Findings()) is WorkloadPhase.UNSEEN

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from trustme import CA
 
 from claimctl.cli.main import run
-from claimctl.telemetry.health import Certificate, HealthServer, Probes
-from claimctl.telemetry.settings import BindError
+from claimctl.telemetry.health import Certificate, HealthServer, HealthServerError, Probes
 
 
 def written(authority: CA, folder: Path) -> tuple[Path, Path]:
@@ -57,10 +56,10 @@ def test_files_that_do_not_fit_leave_the_old_certificate(tmp_path: Path) -> None
 
 
 def test_files_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BindError, match=r"cannot read .*none.*: No such file"):
+    with pytest.raises(HealthServerError, match=r"cannot read .*none.*: No such file"):
         Certificate(tmp_path / "none.crt", tmp_path / "none.key")
     (tmp_path / "x").write_text("x")
-    with pytest.raises(BindError, match=r"cannot use .*x with .*x: "):
+    with pytest.raises(HealthServerError, match=r"cannot use .*x with .*x: "):
         Certificate(tmp_path / "x", tmp_path / "x")
 
 

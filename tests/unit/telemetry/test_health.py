@@ -8,8 +8,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from claimctl.telemetry.health import HealthServer, Probes, split_address
-from claimctl.telemetry.settings import BindError
+from claimctl.telemetry.health import HealthServer, HealthServerError, Probes, split_address
 
 LOCAL = "127.0.0.1:0"
 
@@ -88,7 +87,7 @@ async def test_an_address_in_use_is_named() -> None:
     async with HealthServer(Probes(), LOCAL) as first:
         address = first.url.removeprefix("http://")
         with pytest.raises(
-            BindError, match=f"--bind-address: cannot listen on {address}: .*in use"
+            HealthServerError, match=f"--bind-address: cannot listen on {address}: .*in use"
         ):
             async with HealthServer(Probes(), address):
                 pass
@@ -112,5 +111,5 @@ def test_addresses_are_host_and_port(address: str, parts: tuple[str, int]) -> No
 
 @pytest.mark.parametrize("address", ["8080", "host:", "host:http", "host:70000", ""])
 def test_other_addresses_are_refused(address: str) -> None:
-    with pytest.raises(BindError, match="give HOST:PORT or :PORT"):
+    with pytest.raises(HealthServerError, match="give HOST:PORT or :PORT"):
         split_address(address)

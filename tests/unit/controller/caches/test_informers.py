@@ -11,7 +11,7 @@ from kube_in_process.options import Preset
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.clock import LoopClock
-from claimctl.wire.workloads import LEADER_WORKER_SET, STATEFUL_SET, Ordinal
+from claimctl.wire.ordinals import LEADER_WORKER_SET, STATEFUL_SET, Ordinal
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import CountingServer, pod_body, server
 from tests.unit.controller.cluster import filled, furnish

@@ -500,9 +500,9 @@ def test_a_checkpoint_does_not_cover_where_a_reservation_was_deleted_after_it() 
     memories, elsewhere = Memories(HandClock()), ClaimKey("other", CLAIM)
     for key, version in ((KEY, "30"), (KEY, "25"), (elsewhere, "20")):
         memories.reservation_gone(key, version)
-    assert memories.withdrawn_after("19") == {NAMESPACE, "other"}
-    assert memories.withdrawn_after("29") == {NAMESPACE}
-    assert memories.withdrawn_after("30") == set()
+    assert memories.not_covered_by("19") == {NAMESPACE, "other"}
+    assert memories.not_covered_by("29") == {NAMESPACE}
+    assert memories.not_covered_by("30") == set()
 
 
 def test_a_claim_that_the_checkpoint_does_not_cover_waits_and_another_one_does_not() -> None:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.observations import (
-    GONE_SECONDS,
+    ABSENT_SECONDS,
     Observations,
 )
 from claimctl.kube.informer import Change
@@ -125,7 +125,7 @@ def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes(
     observations, key = Observations(clock), WorkloadKey("apps", "Deployment", NAMESPACE, "train")
     assert key not in observations.gone_workloads
     observations.gone_workloads[key] = None
-    clock.time += GONE_SECONDS - 0.5
+    clock.time += ABSENT_SECONDS - 0.5
     assert key in observations.gone_workloads
     clock.time += 0.5
     assert key not in observations.gone_workloads

@@ -153,7 +153,7 @@ def test_a_device_that_its_driver_hides_while_a_pod_uses_it_is_never_gone() -> N
 def test_the_taint_that_evicts_is_the_one_that_is_told() -> None:
     evicts = replace(EVICTS, key="lost")
     (judged,) = judge((RESULT,), (piece("gpu-0", taints=(CLOSED, evicts)),))
-    assert str(judged) == (
+    assert judged.problem == (
         "device gpu-0 of pool node-0 (driver gpu.example.com) has the taint lost:NoExecute"
     )
 

@@ -20,6 +20,7 @@ from claimctl.reservation.facts.ordinals import (
     waits_for_policy,
 )
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState, observe
+from claimctl.wire.ordinals import Ordinal, OrdinalWish, ordinal_wish, pod_name, wants_the_same
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import (
     DELETE,
@@ -31,17 +32,12 @@ from claimctl.wire.reservations import (
 from claimctl.wire.workloads import (
     Deployment,
     Job,
-    Ordinal,
-    OrdinalWish,
     RollingUpdate,
     ScalableSpec,
     StatefulSet,
     StatefulSetStatus,
     StatefulSetUpdateStrategy,
     Workload,
-    ordinal_wish,
-    pod_name,
-    wants_the_same,
 )
 from tests.support.builders import NOW
 from tests.support.sticky_cases import (

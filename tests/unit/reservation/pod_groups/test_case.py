@@ -80,24 +80,24 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             GroupDecision(MakeGroup((OWNER,), (entry("slice"),))),
             id="its name not in use for the settle time: made",
         ),
-        pytest.param(GroupCase(OURS, guarded=True), GroupDecision(), id="in use: left as it is"),
+        pytest.param(GroupCase(OURS, reserved=True), GroupDecision(), id="in use: left as it is"),
         pytest.param(
-            GroupCase(UNGUARDED, guarded=True),
+            GroupCase(UNGUARDED, reserved=True),
             GroupDecision(GuardGroup(UNGUARDED, present=True)),
             id="reserved again: guarded again",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, unneeded=True),
+            GroupCase(OURS, reserved=True, unneeded=True),
             GroupDecision(),
             id="idle and released: kept",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, unneeded=True, owner_ended=True),
+            GroupCase(OURS, reserved=True, unneeded=True, owner_ended=True),
             GroupDecision(DropGroup(OURS)),
             id="ended and released: deleted",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, owner_ended=True),
+            GroupCase(OURS, reserved=True, owner_ended=True),
             GroupDecision(),
             id="ended and not released: kept",
         ),
@@ -107,25 +107,25 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="withdrawn: left to its pods without a guard",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True), GroupDecision(), id="deleted under a claim: guarded"
+            GroupCase(GOING, reserved=True), GroupDecision(), id="deleted under a claim: guarded"
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, unneeded=True),
+            GroupCase(GOING, reserved=True, unneeded=True),
             GroupDecision(lists=True),
             id="deleted and let go: its pods are listed",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, unneeded=True, in_use_live=False),
+            GroupCase(GOING, reserved=True, unneeded=True, in_use_live=False),
             GroupDecision(GuardGroup(GOING, present=False)),
             id="deleted, let go and listed without a pod: gone",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, unneeded=True, in_use_live=True),
+            GroupCase(GOING, reserved=True, unneeded=True, in_use_live=True),
             GroupDecision(),
             id="deleted and let go, and a pod came that the cache does not show: kept for it",
         ),
         pytest.param(
-            GroupCase(GOING, guarded=True, unneeded=True, in_use=True),
+            GroupCase(GOING, reserved=True, unneeded=True, in_use=True),
             GroupDecision(),
             id="deleted and let go, and a pod came: kept for it",
         ),
@@ -135,7 +135,7 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
             id="deleted and nothing reserved any more, and a pod is there: kept for it",
         ),
         pytest.param(
-            GroupCase(OURS, guarded=True, unneeded=True, owner_ended=True, in_use=True),
+            GroupCase(OURS, reserved=True, unneeded=True, owner_ended=True, in_use=True),
             GroupDecision(),
             id="ended and released, and a pod came late: kept for it",
         ),

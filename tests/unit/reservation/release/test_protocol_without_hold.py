@@ -75,7 +75,7 @@ def test_a_reservation_parts_only_when_no_other_controller_can_still_be_listing_
 ) -> None:
     """One that has not seen the deletion may be adding the hold, also once a claim comes to be."""
     made = reservation(deleting=True)
-    gone = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1), withdrawn_age=age)
+    gone = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1), deleting_age=age)
     stage = DecisionStage(on, {})
     stage.put(running("a") if on and on.status.allocation else pending("a"))
     snapshot = replace(stage.snapshot(), reservations=(gone,))

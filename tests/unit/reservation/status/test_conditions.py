@@ -55,7 +55,7 @@ def test_messages_name_the_objects_of_the_reservation() -> None:
 def test_a_reservation_that_goes_asks_nobody_to_create_its_claim() -> None:
     """Such as that of a sticky claim, which goes with its ordinal."""
     on = stage(None, ACTIVE, reserved=reservation(status=held_status(), deleting=True))
-    on.withdrawn_at = on.time
+    on.reservations_deleting_since = on.time
     on.settle(seconds=1)
     assert condition(on, "Reserved") == ("False", "Withdrawn")
     assert condition(on, "Ready") == ("True", "Ready")

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.users.several import is_of_namespace, is_several, several, together
+from claimctl.reservation.users.several import (
+    is_of_namespace,
+    is_several,
+    several,
+    with_longer_grace,
+)
 from claimctl.wire.reservations import NO_SIGNS_SECONDS, ForceDeletedPod
 
 POD = ForceDeletedPod(
@@ -44,4 +49,4 @@ def test_it_has_the_longest_grace_period(
     one: int | None, other: int | None, expected: float | None
 ) -> None:
     first, last = (replace(POD, termination_grace_period_seconds=it) for it in (one, other))
-    assert together(first, last).termination_grace_period_seconds == expected
+    assert with_longer_grace(first, last).termination_grace_period_seconds == expected

@@ -53,7 +53,7 @@ def withdrawn(
         nodes={"node-0": node()},
     )
     on.groups = {"train": pod_group(made_by_claimctl=True)}
-    on.withdrawn_at = 0.0
+    on.reservations_deleting_since = 0.0
     on.put(*pods)
     return on
 
