@@ -79,13 +79,20 @@ class _Silence:
         self._since = self._last = -inf
         self._told = False
 
-    def answered(self) -> None:
+    def note(self, *, answered: bool) -> None:
+        """Take down whether a ``catch_up`` succeeded."""
+        if answered:
+            self._end()
+        else:
+            self._go_on()
+
+    def _end(self) -> None:
         if self._told:
             log.info("the server says again how far its watch has come", resource=self._plural)
             self._report_broken(0)
         self._since, self._told = -inf, False
 
-    def unanswered(self) -> None:
+    def _go_on(self) -> None:
         now = self._clock.monotonic()
         if now - self._last > _OVER_SECONDS:
             self._since = now
@@ -145,11 +152,8 @@ class WatchProbes:
                     async with self._probing:
                         await self._probe_for(version)
                     await self._wait_for(version, _PAUSE_SECONDS)
-        if not self._reaches(version):
-            self._silence.unanswered()
-            return False
-        self._silence.answered()
-        return True
+        self._silence.note(answered=self._reaches(version))
+        return self._reaches(version)
 
     def expect(self, seconds: float) -> None:
         """Expect a ``catch_up`` in so many seconds: probes that begin before it answer sooner."""
