@@ -35,9 +35,9 @@ from labs.model.windows import REFUSED, WINDOWS
 from labs.model.withdrawals import WITHDRAWALS
 
 
-def _list_only(claim_version: str, settled: bool = False, vanished: bool = True) -> ListLivePods:
+def _list_only(claim_version: str, vanished: bool = True) -> ListLivePods:
     """A LIST that counts although the pod cache may not have reached its version."""
-    return ListLivePods(claim_version, settled, vanished=False)
+    return ListLivePods(claim_version, vanished=False)
 
 
 _proven = release.is_proven

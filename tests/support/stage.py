@@ -285,7 +285,7 @@ class DecisionStage:
                 need.claim_version,
                 tuple(everything.values()),
                 frozenset(everything),
-                need.settled,
+                self.snapshot().settling_left == 0,
                 need.vanished,
                 tuple(self._doubts([*self.unreadable, *self.live_unreadable], PODS)),
             )

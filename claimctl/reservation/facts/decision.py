@@ -41,7 +41,6 @@ class ListLivePods:
     """Make a quorum LIST of the namespace's pods, after the claim's present version was read."""
 
     claim_version: str
-    settled: bool = False
     vanished: bool = True
     """Whether pods matter that vanished just before. A LIST does not show them; only the pod cache
     does, once it has reached the LIST's version."""

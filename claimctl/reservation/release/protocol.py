@@ -82,7 +82,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     vanished = not (fence and stays)
     live = snapshot.live if vanished else snapshot.any_live
     if live is None or (settle and not live.settled):
-        return Step(needs=(ListLivePods(version, settle, vanished),))
+        return Step(needs=(ListLivePods(version, vanished),))
     # 5. A pod that uses the claim, or that may be bound to it, ends the release.
     pods = snapshot.table_of(live.pods)
     if blockers := live_users(snapshot, reason, live, pods):

@@ -119,7 +119,7 @@ async def test_a_live_list_tells_of_all_pods_and_shows_those_of_the_claim() -> N
 
 async def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> None:
     async with investigating(following=True) as (_, investigator):
-        need = ListLivePods("10", settled=True)
+        need = ListLivePods("10")
         old = snapshot(Memory(version_age=5.0))
         young = snapshot(Memory(version_age=4.9, deleting_age=9.0))
         going = replace(young, claim=claim(deleting=True))
@@ -130,14 +130,11 @@ async def test_a_live_list_is_settled_when_the_time_had_passed_as_it_began() -> 
         assert [each.settled for each in settled if each] == [True, False, True]
 
 
-@pytest.mark.parametrize("settled", [False, True])
-async def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow(
-    settled: bool,
-) -> None:
+async def test_a_live_list_counts_for_no_version_while_the_pod_cache_cannot_follow() -> None:
     """Who was bound and vanished in the gap is in no list, and not known as a ghost yet."""
     async with investigating() as (made, investigator):
         made.create("pods", pod_body("a"))
-        need = ListLivePods("10", settled=settled)
+        need = ListLivePods("10")
         seen = snapshot(Memory(version_age=5.0))
         found = (await investigator.answer(seen, [need], Findings())).live
         assert found is not None
