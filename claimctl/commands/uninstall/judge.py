@@ -111,7 +111,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     for pod in scan.braked:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
-    if runs_without_crds(scan):
+    if controller_runs_without_crds(scan):
         yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _CONTROLLER_RUNS)
     for unread in scan.unreadable:
         # nobody knows what it has of claimctl; of workloads, only the metadata is read
@@ -121,7 +121,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
             yield Leftover(kind, unread.namespace, unread.name, reason, text)
 
 
-def runs_without_crds(scan: Scan) -> bool:
+def controller_runs_without_crds(scan: Scan) -> bool:
     """Whether a controller runs that knows ClaimReservations which do not exist any more."""
     return scan.tended and not scan.served
 
