@@ -52,7 +52,7 @@ def passes(left: Leftover) -> bool:
 
 
 def is_for_user(left: Leftover) -> bool:
-    """Whether neither a controller nor time takes it away."""
+    """Whether it is certain that neither a controller nor time takes it away."""
     return left.reason in (Reason.FINISHED_PODS_LEFT, Reason.UNREADABLE)
 
 
@@ -205,12 +205,9 @@ def _why_reserved(
         return ghost
     recorded = reservation.status.reserved_for
     holds = own_holds(claim.claim) | ({recorded.uid} if recorded is not None else set())
-    if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
-        if (finished := _blocking_tombstones(claim)) is not None:
-            return finished
-    elif (using := _using(claim, rules, watched_seconds)) is not None:
-        return using
-    return _controllers_reason(reservation)
+    is_held = any(entry.uid in holds for entry in claim.claim.status.reserved_for)
+    why = _using(claim, rules, watched_seconds) if is_held else _blocking_tombstones(claim)
+    return why or _controllers_reason(reservation)
 
 
 def _ghost(reservation: ClaimReservation, scan: Scan) -> _Left | None:
