@@ -1,7 +1,8 @@
 """kubectl's connection flags, for every command that talks to a cluster.
 
 Each annotated field of ``Access`` is a flag. A command gets the flags by ``@connecting`` and a
-parameter ``access: Access = DEFAULT``.
+parameter ``access: Access = DEFAULT``. ``cli.session`` hands the flags on: a new one that changes
+the connection is also a field of the same name in ``claimctl.login.kubeconfig.Overrides``.
 """
 
 from __future__ import annotations

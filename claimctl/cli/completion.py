@@ -41,6 +41,8 @@ def command(
 
 METAVARS = frozenset({"CLAIM", "[CLAIM]...", "OBJECT", "[OBJECT]..."})
 NAMES = frozenset({"namespace", "namespaces", "context", "cluster", "user"})
+"""What is completed: by the metavar of a parameter, or else by its name. Each has a function in
+``cluster_names.COMPLETIONS``."""
 
 
 def complete_names(command: Any) -> None:

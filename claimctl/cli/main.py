@@ -48,7 +48,7 @@ class LazyGroup(typer_internals.ReadsPlainly, typer.core.TyperGroup):
         if entry is None:
             return self._without_command(ctx, args)
         completing = ctx.resilient_parsing  # a shell asks for completions
-        # an extension that is not installed completes nothing
+        # a command without a module is an extension's; one that is not installed completes nothing
         if completing and not (entry.module or entry.name.split()[0] in extensions()):
             return super().resolve_command(ctx, args)
         command = load(entry)

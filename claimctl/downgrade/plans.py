@@ -56,7 +56,8 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
     The existing plan gets the given list of skipped claims and the given parallelism.
 
     Raises:
-        PlanRefused: a plan for other claims exists, or the plan is being deleted.
+        PlanRefused: a plan for other claims exists, the plan is being deleted, or the cluster does
+            not know DowngradePlans.
         NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
     if (plan := await find(client)) is not None:
@@ -86,7 +87,8 @@ def _in_the_way(plan: DowngradePlan) -> str:
 
 
 async def begin_restore(client: Client, parallelism: int | None) -> DowngradePlan | None:
-    """Ask for the way back; None if there is no plan. PlanRefused if it is being deleted."""
+    """Ask for the way back; None if there is no plan. PlanRefused if it is being deleted, or as
+    ``find`` does."""
     if (plan := await find(client)) is None:
         return None
     if plan.metadata.deleting:
@@ -96,14 +98,15 @@ async def begin_restore(client: Client, parallelism: int | None) -> DowngradePla
 
 
 async def preview_restore(client: Client, clock: Clock, dialect: str) -> DowngradePlanStatus | None:
-    """The status that the way back would reach; None if there is no plan. Writes nothing."""
+    """The status that the way back would reach; None if there is no plan. Writes nothing.
+    PlanRefused as ``find`` does."""
     plan = await find(client)
     return None if plan is None else await restore.preview(client, plan, clock, dialect)
 
 
 async def end(client: Client) -> None:
     """Delete the plan, if it still says that all references have returned. PlanRefused if another
-    client wrote it meanwhile."""
+    client wrote it meanwhile, or as ``find`` does."""
     if (plan := await find(client)) is None:
         return
     meta = plan.metadata
@@ -147,9 +150,9 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
     The references that an existing plan has on record count, as they would for a run.
 
     Raises:
-        PlanRefused: only for an upgrade, as ``begin`` does: it begins only if its preview finds
-            nothing in its way, and a plan for something else is in its way first. A downgrade may
-            be previewed beside any plan; ``begin`` refuses it.
+        PlanRefused: only for an upgrade, if a plan for something else exists, or if the plan is
+            being deleted: an upgrade begins only after a preview that finds nothing in its way. A
+            downgrade may be previewed beside any plan; ``begin`` refuses it.
         NoSuchNamespace: as ``begin`` does.
     """
     known = None

@@ -1,8 +1,8 @@
 """The pods that use some claims of a namespace, from one live LIST.
 
-The LIST is read page by page. Only these pods are kept, and only the parts of them that
-decisions read. If there are too many of them, the pods of some claims wait for another LIST. So the
-memory that a run needs does not grow with the number of pods in the cluster.
+The LIST is read page by page. Only these pods are kept; of a pod that names a claim, only the parts
+that decisions read. If there are too many of them, the pods of some claims wait for another LIST.
+So the memory that a run needs does not grow with the number of pods in the cluster.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ class _RestoreRun(PlanRun):
         super().__init__(client, plan, clock, writes=writes)
         self._dialect = dialect
         self._existing: dict[str, bool | None] = {}
-        """By the UID of a reference: whether its object exists, a PodGroup also anew."""
+        """By the UID of a reference: whether its object exists, a PodGroup also anew; None if that
+        may not be read."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
         self._discovery = Discovery(client)
@@ -79,6 +80,7 @@ class _RestoreRun(PlanRun):
     async def _restore_all(self, due: list[str]) -> None:
         for _ in range(ATTEMPTS):
             again: set[str] = set()
+            # ends the records of claims that are gone or cannot be read
             existing = await self.read(due)
             claims = [existing[uid] for uid in due if uid in existing]
             async for chunk, pods in with_pods(self.client, claims):

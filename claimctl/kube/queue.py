@@ -185,8 +185,11 @@ class QueueRunner(Generic[K]):
         self._after_change()
 
     def retry(self, key: K, at_least: float = 0.0, error: BaseException | None = None) -> float:
-        """Add a failed key, which is held, again; return the seconds until it is tried. No
-        event shortens the pause after a refused request, and the backoff after a final error.
+        """Add a failed key, which is held, again; return the seconds until it is tried, or
+        ``FINAL_SECONDS`` after a final error.
+
+        An event may bring the key back before. But none shortens the pause after a refused request,
+        and the backoff after a final error.
 
         Args:
             error: the error of the failure, if known.

@@ -1,4 +1,4 @@
-"""Connect as the flags, the kubeconfig or the pod say.
+"""Load the connection that the flags, the kubeconfig or the pod describe.
 
 The official client is used only for plugins and providers: to import it takes 0.3 s and 25 MB.
 """

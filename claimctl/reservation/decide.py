@@ -40,7 +40,7 @@ from claimctl.reservation.reserved_for.listing_ahead import scheduler_busy_left
 from claimctl.reservation.status.desired import decide_statuses, leave_alone
 from claimctl.reservation.status.sharing import look_again
 from claimctl.reservation.users.blockers import closed_age, longest_binding_left
-from claimctl.reservation.users.withdrawal import leave_to_group
+from claimctl.reservation.users.withdrawal import remove_hold_beside_group
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION, ClaimReservation
 
@@ -273,7 +273,7 @@ def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
     if facts.reason is not None and reasons == {Reason.UNKNOWN_REFERENCES}:
         step = leave_to_others(snapshot, facts.reason, facts.own)
     if not step.acts:
-        step = leave_to_group(snapshot, facts.own) if facts.left_to_group else Step()
+        step = remove_hold_beside_group(snapshot, facts.own) if facts.left_to_group else Step()
         if snapshot.fights and step.write is not None:
             step = Step(blockers=step.blockers)
     if step.acts:

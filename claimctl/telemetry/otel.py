@@ -90,7 +90,8 @@ class OtelTelemetry(Telemetry):
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
     ) -> AbstractContextManager[Span]:
-        """A child of the current span, if any. An exception that leaves the block fails it."""
+        """A child of the current span, if any. An exception that leaves the block fails it; a
+        cancellation sets ``cancelled`` instead."""
         if self._tracer is None:
             return UNSEEN
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL

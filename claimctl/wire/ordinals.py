@@ -1,9 +1,15 @@
 """The ordinals of workloads: which pods have one, and which ordinals a workload wants.
 
 A StatefulSet numbers its pods, an Indexed Job its completions, and a LeaderWorkerSet its groups and
-the pods in each. The last functions read the objects of Kubernetes' own kinds: a kind of them that
-gets ordinals has a word in ``_ORDINAL_WORDS``, and a case in ``has_ordinals`` and ``ordinal_wish``.
-For any other kind, its WorkloadKind says how many ordinals there are.
+the pods in each.
+
+The functions from ``has_ordinals`` on read the objects of Kubernetes' own kinds. A kind of them
+that gets ordinals has a word in ``_ORDINAL_WORDS``, and a case in ``has_ordinals`` and
+``ordinal_wish``. Where its pods are named by their ordinals, or may have an earlier template, it
+has one in ``pod_name``, ``may_have_earlier_template`` and ``wants_the_same``, too.
+
+Of any other kind, its WorkloadKind says how many ordinals there are. Only LeaderWorkerSet is known
+here besides: by a short word, the names of its pods, and what makes them.
 """
 
 from __future__ import annotations
@@ -114,7 +120,8 @@ def has_ordinals(workload: Workload) -> bool:
 
 
 def ordinal_wish(workload: Workload, ordinal: int) -> OrdinalWish:
-    """Whether the workload wants a pod of the ordinal, now or later."""
+    """Whether the workload wants a pod of the ordinal, now or later; YES for one of another kind
+    than StatefulSet and Job."""
     wants, fewer = True, False
     if isinstance(workload, StatefulSet):
         fewer = ordinal not in workload.spec.wanted_ordinals

@@ -65,6 +65,7 @@ class Unreadable:
         meta = _NULL
         with suppress(msgspec.MsgspecError):
             meta = _member(raw, "metadata")
+        # for ``read``, the metadata is an object by itself
         part = cls(resource, problem, raw=bytes(meta))
         return cls(
             resource=resource,

@@ -13,7 +13,7 @@ from claimctl.reservation.pod_groups.case import (
     no_longer_needs,
 )
 from claimctl.reservation.pod_groups.decide import release_blockers
-from claimctl.reservation.users.withdrawal import leaves_to_group
+from claimctl.reservation.users.withdrawal import withdraws_beside_group
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from labs.model.objects import LONG, owner_of
 from labs.model.state import ALIVE, GroupObject, ModelPhase, ModelProcess, There, World, Write
@@ -59,7 +59,7 @@ def _case(process: ModelProcess, snapshot: Snapshot, listed: bool | None) -> Gro
         group=group,
         asking=_asking(process),
         owner_ended=ours and workload.phase == ModelPhase.ENDED,
-        reserved=process.reservation.there != There.GONE and not leaves_to_group(snapshot),
+        reserved=process.reservation.there != There.GONE and not withdraws_beside_group(snapshot),
         in_use=in_use(process.pods),
         in_use_live=listed,
         unneeded=group is not None and no_longer_needs(snapshot, group, release_blockers(snapshot)),

@@ -4,7 +4,7 @@ The Lease shows whether a controller is elected (``election``). An elected contr
 throttled, or lack rights. This shows in objects that the controller should have written by now and
 has not. ``troubles`` collects the signs by one function for each way to look. A new sign is a
 member of ``Sign``, which one of these functions yields, with an advice of its own in ``ADVICE`` or
-the general one.
+the general one. ``Trouble.lasting`` names those that may be a short delay.
 """
 
 from __future__ import annotations

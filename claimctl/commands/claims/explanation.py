@@ -1,46 +1,42 @@
 """Explain why a claim is held and what would release it, by the controller's own decision.
 
-Nothing is written. Everything is read live and once. What only a controller can know that watched
-all the time, such as which pods vanished, is taken from the statuses of ClaimReservations
-(``recorded``).
+Nothing is written. Each look reads everything live and once (``claim_reading``). What only a
+controller can know that watched all the time, such as which pods vanished, is taken from the
+statuses of ClaimReservations (``recorded``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from claimctl.cli.kinds import KindReader
-from claimctl.commands.claims.asking import Asker, annotated_in, asking
+from claimctl.commands.claims.asking import Asker, asking
+from claimctl.commands.claims.claim_reading import read_claim, with_devices
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import Trouble, troubles
-from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.claims.election import Election, election
 from claimctl.commands.claims.holders import read_holder
 from claimctl.commands.claims.judgement import judged, see_why, waiting_pods
 from claimctl.commands.claims.matters import OF_DEVICES, Matter, MatterKind
-from claimctl.commands.claims.places import Places, not_known, read_places
-from claimctl.commands.claims.recorded import Recorded, with_drivers
+from claimctl.commands.claims.places import not_known
+from claimctl.commands.claims.recorded import Recorded
 from claimctl.commands.orphans.judge import judge
-from claimctl.commands.orphans.model import Orphan, ScannedClaim
+from claimctl.commands.orphans.model import Orphan
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
-from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.parallel import side_by_side
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import recorded_dialect
-from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.reasons import ConditionType, Reason
-from claimctl.reservation.facts.snapshot import LiveList, Rules, Snapshot
-from claimctl.reservation.facts.unreadable import about_claim, may_concern
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
-from claimctl.wire import resources as wire
-from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import find_condition
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -78,7 +74,7 @@ class Explanation:
     watched_since: datetime | None = None
     """When the controller that acts began to lead, if it counts from then at the latest."""
     unknown: tuple[str, ...] = ()
-    """What the user may not read of them."""
+    """What cannot be said about the devices, because the user may not list something."""
 
     @property
     def matters(self) -> tuple[Matter, ...]:
@@ -176,22 +172,12 @@ async def explain(
         elected: what the controller's Lease shows; it is read where it matters if it is None.
     """
     kinds = kinds or KindReader(client)
-    async with side_by_side() as group:
-        reading = group.create_task(client.get(CLAIMS_WITH_REQUESTS, name, namespace))
-        listing = group.create_task(client.list(wire.PODS, namespace, partial=True))
-        reserving = group.create_task(list_if_served(client, wire.CLAIMRESERVATIONS, namespace))
-        replicas = group.create_task(list_if_allowed(client, wire.REPLICASETS, namespace))
-        around = group.create_task(_around(client, namespace))
-        annotating = group.create_task(annotated_in(client, kinds, namespace))
-    claim = reading.result()
-    everyone, listed, sets = listing.result(), reserving.result(), replicas.result()
-    pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
-    reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
-    unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
-    kinds.know(replica_set.metadata for replica_set in sets.items)
+    reading = await read_claim(client, kinds, namespace, name)
+    claim, pods, reservations = reading.claim, reading.pods, reading.reservations
     recorded = Recorded(claim, pods, reservations)
     watched_since = await recorded.watched_since(client, now, elected)
     holders = [await read_holder(client, kinds, made, pods) for made in reservations]
+    ghosts = await recorded.ghosts_seen(client, now, watched_since)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -199,46 +185,33 @@ async def explain(
         claim=claim,
         reservations=tuple(holder.held for holder in holders),
         pods=pods,
-        # the dialect that the controller detected; without one, nothing depends on it
-        rules=Rules(
-            dialect=recorded_dialect(reservations) or "hold",
-            refusing_drivers=recorded.refusing_drivers,
-        ),
+        rules=_rules(recorded),
         memory=recorded.memory(now, watched_since),
-        ghosts=await recorded.ghosts_seen(client, now, watched_since),
-        unreadable=tuple(
-            unread for unread in unreadable if may_concern(unread, namespace, name, claim)
-        ),
+        ghosts=ghosts,
+        unreadable=reading.unreadable,
     )
-    places, claims = around.result()
-    if pods or claim.status.allocation is not None:
-        snapshot = _with_devices(snapshot, places, claims)
-        if places.slices is not None:
-            snapshot = replace(snapshot, ghosts=tuple(with_drivers(snapshot)))
-    assessment = assess(snapshot)
-    uids = {pod.metadata.uid for pod in everyone.items} | {unread.uid for unread in unreadable}
-    unreadable_pods = tuple(it for it in snapshot.unreadable if it.resource is wire.PODS)
-    live = LiveList("", pods, frozenset(uids), unreadable=unreadable_pods)
-    scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
+    assessment = assess(with_devices(snapshot, reading))
     async with side_by_side() as group:
-        owners = group.create_task(OwnerReader(client).read_owners(scanned))
-        annotated = await asking(kinds, claim, pods, annotating.result())
-    orphan = judge(owners.result())
-    view = judged(ClaimView(claim, pods, reservations), places, now)
-    if reservations:
-        annotated = tuple(asker for asker in annotated if asker.fix)
+        owners = group.create_task(OwnerReader(client).read_owners(reading.scanned(now)))
+        annotated = await asking(kinds, claim, pods, reading.annotated)
     return Explanation(
-        view,
+        judged(ClaimView(claim, pods, reservations), reading.places, now),
         assessment,
         assessment.reason,
         _obstacles(assessment),
-        orphan=orphan,
-        asking=annotated,
+        orphan=judge(owners.result()),
+        asking=tuple(asker for asker in annotated if asker.fix or not reservations),
         uncreated={it.held.workload.uid: it.failure for it in holders if it.failure},
-        devices=device_notes(claim, snapshot.slices),
+        devices=device_notes(claim, assessment.snapshot.slices),
         watched_since=watched_since,
-        unknown=not_known(claim, places),
+        unknown=not_known(claim, reading.places),
     )
+
+
+def _rules(recorded: Recorded) -> Rules:
+    """The rules by the dialect that the controller detected; without one, nothing depends on it."""
+    dialect = recorded_dialect(recorded.reservations) or "hold"
+    return Rules(dialect=dialect, refusing_drivers=recorded.refusing_drivers)
 
 
 def _obstacles(assessment: Assessment) -> tuple[Blocker, ...]:
@@ -248,32 +221,6 @@ def _obstacles(assessment: Assessment) -> tuple[Blocker, ...]:
     under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     reason = under_way or Reason.RELEASE_REQUESTED
     return tuple(blockers(assessment.snapshot, reason, assessment.own))
-
-
-async def _around(client: Client, namespace: str) -> tuple[Places, tuple[ResourceClaim, ...]]:
-    """The places where pods can use devices, and the namespace's claims."""
-    async with side_by_side() as group:
-        claims = group.create_task(list_if_allowed(client, wire.RESOURCECLAIMS, namespace))
-        places = await read_places(client)
-    return places, claims.result().items
-
-
-def _with_devices(snapshot: Snapshot, places: Places, claims: Iterable[ResourceClaim]) -> Snapshot:
-    """Add nodes, ResourceSlices and the namespace's claims.
-
-    They decide how long a scheduler may take to bind a pod, whether a device evicts its pods, and
-    whether pods can still reach it.
-    """
-    slices = places.slices or ()
-    devices = (device for piece in slices for device in piece.spec.devices or ())
-    conditions = any(device.has_binding_conditions for device in devices)
-    return replace(
-        snapshot,
-        nodes=places.nodes or {},
-        claims={claim.metadata.name: claim for claim in claims},
-        slices=slices,
-        binding_conditions=conditions or not places.complete,
-    )
 
 
 def effect_of(explanation: Explanation, retention: RetentionDecision) -> str:

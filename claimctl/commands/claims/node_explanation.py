@@ -1,4 +1,4 @@
-"""``claimctl explain node/NAME``: which claims have devices on a node, as before a drain."""
+"""``claimctl explain node/NAME``: which claims have devices or pods on a node, before a drain."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from claimctl.wire.reservations import NEVER_REALLOCATED
 from claimctl.wire.resources import NODES
 
 _GIVEN_UP = (
-    "Pods of a held claim can start only here. While the node takes no pods, claimctl gives a "
-    "claim up as soon as a pod waits for it and none uses it; then it gets other devices."
+    "Pods of a held claim can start only where its devices are. While the node takes no pods, "
+    "claimctl gives a claim up as soon as a pod waits for it and none uses it; then it gets other "
+    "devices."
 )
 
 
@@ -55,7 +56,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
     """Read the node and the claims of all namespaces, else those of the session's namespace.
 
     Raises:
-        CommandFailed: neither the node nor a claim with devices on it exists.
+        CommandFailed: neither the node nor a claim with devices or pods on it exists.
     """
     node, state = await _node(session.client, name)
     scope = ""
@@ -66,7 +67,7 @@ async def explain_node(session: Session, name: str) -> NodeExplanation:
         views = await gather(session.client, session.clock.now(), ClaimsWanted(scope))
     claims = tuple(_claims_on(name, views))
     if state == "Gone" and not claims:
-        raise CommandFailed(f"node {name} not found, and no claim has devices on it")
+        raise CommandFailed(f"node {name} not found, and no claim has devices or pods on it")
     taints = tuple(taint.text for taint in node.spec.taints) if node is not None else ()
     return NodeExplanation(name=name, state=state, taints=taints, scope=scope, claims=claims)
 
@@ -86,7 +87,8 @@ async def _node(client: Client, name: str) -> tuple[Node | None, str]:
 
 
 def _claims_on(node: str, views: Iterable[ClaimView]) -> Iterator[ClaimOnNode]:
-    """The claims with devices that can be used on the node, or with pods there."""
+    """The claims with pods on the node, and those whose allocation names it: by its own name, or
+    by its host name if the claim has no pods."""
     for view in views:
         if node not in {*view.nodes, *view.claim.nodes_named}:
             continue
@@ -110,7 +112,7 @@ def node_lines(node: NodeExplanation) -> list[str]:
         fact("Node", node.name),
         fact("State", node.state),
         *taints,
-        fact("Claims", f"{counted(len(node.claims), 'claim')} with devices here{where}"),
+        fact("Claims", f"{counted(len(node.claims), 'claim')} with devices or pods here{where}"),
         *(
             f"  {it.namespace}/{it.name}: {it.state}, {', '.join(it.devices) or 'no device'}, "
             f"listed: {it.holders or 'nobody'}, {counted(it.pods, 'pod')} here"

@@ -1,8 +1,9 @@
 """``claimctl controller``: run the reconcilers until SIGTERM or SIGINT.
 
-A new flag is a parameter of ``command``, and a field of ``claimctl.controller.settings.Settings``,
-which checks its value. Only the flags for how long to wait, which other commands have too, are
-fields of ``ControllerWaits`` in ``claimctl.cli.timing``; ``waits.seconds`` has their values.
+A new flag is a parameter of ``command``. If the reconcilers need it, it is also a field of
+``claimctl.controller.settings.Settings``, which checks its value. Only the flags for how long to
+wait, which other commands have too, are fields of ``ControllerWaits`` in ``claimctl.cli.timing``;
+``waits.seconds`` has their values.
 """
 
 from __future__ import annotations

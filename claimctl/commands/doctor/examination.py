@@ -1,7 +1,8 @@
 """Read a cluster for ``claimctl doctor``, and go on past what the user may not read.
 
-``_observe`` lists each resource once, and notes by ``_Reader`` which checks are not possible
-without it. What a new check needs besides is a field of ``ObservedCluster``, filled there.
+``_observe`` lists what the checks need, and notes by ``_Reader`` which of them are not possible. A
+new check names in ``_wanted`` the resource that it needs. What it needs besides is a field of
+``ObservedCluster``, filled in ``_observe``. What may be a short delay is looked at again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from claimctl.cli.extensions import extensions
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.device_classes import CLAIMS_WITH_REQUESTS, PUBLISHED_DEVICES
 from claimctl.commands.claims.explanation import PAUSES
-from claimctl.commands.claims.places import places_of
+from claimctl.commands.claims.places import Places, places_of
 from claimctl.commands.doctor.account import ControllerAccount, Installation, read_installation
 from claimctl.commands.doctor.claim_matters import matters_of
 from claimctl.commands.doctor.dangling import in_doubt, still_listed, uids
@@ -55,6 +56,7 @@ from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, Wor
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.traces import RECORDS
+from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
 
@@ -99,11 +101,9 @@ async def examine(
         observed = await _observe(reader, clock, detection)
     there, own = installation.result(), plurals.result()
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
+    asked = _account_to_ask(there, missing)
     lacking: tuple[str, ...] = ()
     rights_refused = OUTSIDE if there.outside else NOT_INSTALLED
-    asked: ControllerAccount | None = None
-    if there.account is not None or not (missing or there.outside):
-        asked = there.account or ControllerAccount(INSTALLED)
     async with side_by_side() as group:
         kinds = group.create_task(kind_problems(client, asked, observed.reservations))
         if asked is not None:
@@ -127,6 +127,17 @@ async def examine(
         observed=replace(observed, missing_rights=lacking, refused=reader.refused),
         crds_release=release.result(),
     )
+
+
+def _account_to_ask(there: Installation, missing: tuple[str, ...]) -> ControllerAccount | None:
+    """Whose rights are checked: the account of the controller's Deployment, or else the usual one.
+
+    None if no Deployment is known and claimctl is not installed, because CRDs are ``missing``, or
+    the controller that acts has none.
+    """
+    if there.account is None and (missing or there.outside):
+        return None
+    return there.account or ControllerAccount(INSTALLED)
 
 
 async def _detect(client: Client, override: str) -> tuple[Detection | None, str]:
@@ -184,11 +195,63 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     """List everything that the checks need, and sort it into what they are functions of."""
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
-    of_nodes = ("mixed-versions", "held-devices", "kubelets")
-    of_reservations = ("reservations", "unreadable-objects", "kinds", "held-devices")
-    wanted: dict[Resource[Any], tuple[str, ...]] = {
-        wire.NODES: of_nodes,
-        wire.CLAIMRESERVATIONS: of_reservations,
+    async with side_by_side() as group:
+        scanning = group.create_task(_scan(reader, clock))
+        tasks = {
+            resource: group.create_task(reader.listing_once(resource, *checks))
+            for resource, checks in _wanted(groups=groups).items()
+        }
+        more = await _of_extensions(reader, clock)
+    scan = scanning.result()
+    every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
+    reservations = every[wire.CLAIMRESERVATIONS].items
+    scanned_claims = scan.claims if scan else ()
+    kinds = (*WORKLOADS.values(), *((wire.PODGROUPS,) if groups else ()))
+    observed = ObservedCluster(
+        dialect=detection.dialect if detection else recorded_dialect(reservations),
+        claims=tuple(scanned.claim for scanned in scanned_claims),
+        orphans=_orphans(scanned_claims),
+        uids={
+            **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
+            **{(kind.group, kind.plural): uids(every[kind]) for kind in kinds},
+        },
+        nodes=every[wire.NODES].items,
+        events=every[wire.EVENTS].items,
+        unreadable=_unreadable(scan, every),
+        annotations=await _annotations(reader.client, every, reservations),
+        asking_sticky=_asking_sticky(every),
+        reservations=reservations,
+        plans=every[wire.DOWNGRADEPLANS].items,
+        behind=await _behind(reader, clock, reservations),
+        in_use=frozenset(
+            scanned.claim.metadata.uid
+            for scanned in scanned_claims
+            if Consumers.of(scanned.live.pods).bound
+        ),
+        starting=_starting(scan) if scan else None,
+        missing_claims=missing_claims(scan, clock.now()) if scan else (),
+        matters=matters_of(scanned_claims, reservations, _places(reader, every), clock.now()),
+        slices=every[PUBLISHED_DEVICES].items,
+        more_checks={
+            check: text
+            for extension in extensions().values()
+            for check, text in extension.checks.items()
+        },
+        more_problems=more,
+        old_groups=len(every[wire.PODGROUPS].items) if old else 0,
+    )
+    return await _looked_again(reader, clock, observed)
+
+
+def _wanted(*, groups: bool) -> dict[Resource[Any], tuple[str, ...]]:
+    """By resource that is listed: the checks that are not possible without it.
+
+    Args:
+        groups: whether the cluster serves PodGroups.
+    """
+    return {
+        wire.NODES: ("mixed-versions", "held-devices", "kubelets"),
+        wire.CLAIMRESERVATIONS: ("reservations", "unreadable-objects", "kinds", "held-devices"),
         **dict.fromkeys(WORKLOADS.values(), ("annotations",)),
         **({wire.PODGROUPS: ("dangling-references",)} if groups else {}),
         wire.EVENTS: ("refused-pods",),
@@ -197,71 +260,41 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         wire.REPLICASETS: (),
         wire.DOWNGRADEPLANS: ("plans",),
     }
-    async with side_by_side() as group:
-        scanning = group.create_task(_scan(reader, clock))
-        tasks = {
-            resource: group.create_task(reader.listing_once(resource, *checks))
-            for resource, checks in wanted.items()
-        }
-        more = [
+
+
+async def _of_extensions(reader: _Reader, clock: Clock) -> tuple[Finding, ...]:
+    """What the checks of extensions found."""
+    return tuple(
+        [
             Finding(it.check, it.message, it.namespace, it.object)
             for extension in extensions().values()
             for it in await extension.examine(reader.listing_once, clock.now())
         ]
-    scan = scanning.result()
-    every: dict[Resource[Any], Listing[Any]] = {it: task.result() for it, task in tasks.items()}
-    nodes, events = every[wire.NODES], every[wire.EVENTS]
-    reserved, slices = every[wire.CLAIMRESERVATIONS], every[PUBLISHED_DEVICES]
-    kinds = (*WORKLOADS.values(), *((wire.PODGROUPS,) if groups else ()))
+    )
+
+
+def _places(reader: _Reader, every: Mapping[Resource[Any], Listing[Any]]) -> Places:
+    """What the cluster publishes, as far as the user may list it."""
 
     def known(resource: Resource[Any]) -> Listing[Any] | None:
         return None if resource in reader.not_listed else every[resource]
 
-    published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
     plans = known(wire.DOWNGRADEPLANS)
-    places = places_of(*published, None if plans is None else plans.items)
-    observed = ObservedCluster(
-        dialect=detection.dialect if detection else recorded_dialect(reserved.items),
-        claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
-        orphans=_orphans(scan.claims) if scan else {},
-        uids={
-            **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
-            **{(kind.group, kind.plural): uids(every[kind]) for kind in kinds},
-        },
-        nodes=nodes.items,
-        events=events.items,
-        unreadable=(
-            *(scan.unreadable if scan else reserved.unreadable),
-            *(
-                unread
-                for resource, listing in every.items()
-                if resource is not wire.CLAIMRESERVATIONS
-                for unread in listing.unreadable
-            ),
-        ),
-        annotations=await _annotations(reader.client, every, reserved.items),
-        asking_sticky=_asking_sticky(every),
-        reservations=reserved.items,
-        plans=every[wire.DOWNGRADEPLANS].items,
-        behind=await _behind(reader, clock, reserved.items),
-        in_use=frozenset(
-            scanned.claim.metadata.uid
-            for scanned in (scan.claims if scan else ())
-            if Consumers.of(scanned.live.pods).bound
-        ),
-        starting=_starting(scan) if scan else None,
-        missing_claims=missing_claims(scan, clock.now()) if scan else (),
-        matters=matters_of(scan.claims if scan else (), reserved.items, places, clock.now()),
-        slices=slices.items,
-        more_checks={
-            check: text
-            for extension in extensions().values()
-            for check, text in extension.checks.items()
-        },
-        more_problems=tuple(more),
-        old_groups=len(every[wire.PODGROUPS].items) if old else 0,
+    published = (known(PUBLISHED_DEVICES), known(wire.NODES), known(wire.DEVICECLASSES))
+    return places_of(*published, None if plans is None else plans.items)
+
+
+def _unreadable(
+    scan: ClaimScan | None, every: Mapping[Resource[Any], Listing[Any]]
+) -> tuple[Unreadable, ...]:
+    """Everything that cannot be read, each once: a scan has the ClaimReservations, too."""
+    others = (
+        unread
+        for resource, listing in every.items()
+        if resource is not wire.CLAIMRESERVATIONS
+        for unread in listing.unreadable
     )
-    return await _looked_again(reader, clock, observed)
+    return (*(scan or every[wire.CLAIMRESERVATIONS]).unreadable, *others)
 
 
 async def _looked_again(

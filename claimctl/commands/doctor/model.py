@@ -79,7 +79,7 @@ class ObservedCluster:
     reservations: tuple[ClaimReservation, ...] = ()
     plans: tuple[DowngradePlan, ...] = ()
     behind: frozenset[str] = frozenset()
-    """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
+    """UIDs of the ClaimReservations whose status is behind their spec, also after some seconds."""
     in_use: frozenset[str] = frozenset()
     """UIDs of the claims that a bound pod uses."""
     matters: tuple[ClaimMatter, ...] = ()

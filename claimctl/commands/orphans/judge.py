@@ -1,10 +1,10 @@
 """Decide whether a claim is an orphan, and what forbids freeing it.
 
 ``judge`` is a pure function of one claim that was read live. ``_Entries`` sorts the claim's list,
-``_judge_allocated`` asks the questions, ``_left_behind`` has the cases of a claim that stays
-allocated for others, and ``_cause`` the causes of a claim that nothing else keeps, in their order.
-A new cause gets a case there, and its text in ``_message``. What blocks freeing a claim is said by
-``_users_left`` for pods and by ``_holders_left`` for other objects.
+and ``_judge_allocated`` asks the questions. ``_left_behind`` comes first: it finds claimctl's own
+entries, beside which others may keep the claim. ``_cause`` has the causes of all other claims, in
+their order: a new cause gets a case there, and its text in ``_message``. What blocks freeing a
+claim is said by ``_users_left`` for pods and by ``_holders_left`` for other objects.
 
 Nothing here is about time: how long a release waits is decided by the controller that makes it (see
 ``adoption``).
@@ -113,8 +113,10 @@ def _judge_allocated(scanned: ScannedClaim) -> Orphan | None:
 def _left_behind(scanned: ScannedClaim, entries: _Entries) -> Orphan | None:
     """The orphan whose list has entries that claimctl left; None if there are none.
 
-    They go, and what nobody answers for. Other pods and other holders keep theirs, and the claim
-    stays allocated for them: so nothing blocks this.
+    ``Orphan.entries`` has the holders that nobody answers for. The pods that claimctl listed ahead
+    are not among them: the controller takes those out beside the hold of the adoption. Other pods
+    and other holders keep their entries, and the claim stays allocated for them: so nothing blocks
+    this.
     """
     claim, left = scanned.claim, _pods_left_behind(scanned, entries)
     if claim.metadata.deleting or not (left or entries.guards):

@@ -67,7 +67,13 @@ async def scan_claims(
     believing: bool = False,
     claims: Resource[Any] = RESOURCECLAIMS,
 ) -> ClaimScan:
-    """Scan the claims of a namespace ('' means all), read as ``claims`` says."""
+    """Scan the claims of a namespace ('' means all).
+
+    Args:
+        believing: see ``ScannedClaim``.
+        claims: the resource as which they are listed. That of ``claimctl doctor`` also decodes
+            their requests.
+    """
     listed = await client.collect(claims, slim_claim, namespace)
     pods = await client.collect(PODS, _ScannedPod.of, namespace)
     reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)

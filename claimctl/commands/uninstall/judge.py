@@ -52,7 +52,7 @@ def passes(left: Leftover) -> bool:
 
 
 def is_for_user(left: Leftover) -> bool:
-    """Whether neither a controller nor time takes it away."""
+    """Whether it is certain that neither a controller nor time takes it away."""
     return left.reason in (Reason.FINISHED_PODS_LEFT, Reason.UNREADABLE)
 
 
@@ -111,7 +111,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     for pod in scan.braked:
         text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
         yield Leftover(wire.PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
-    if runs_without_crds(scan):
+    if controller_runs_without_crds(scan):
         yield Leftover(wire.LEASES.kind, "", LEASE_NAME, Why.CONTROLLER_RUNS, _CONTROLLER_RUNS)
     for unread in scan.unreadable:
         # nobody knows what it has of claimctl; of workloads, only the metadata is read
@@ -121,7 +121,7 @@ def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
             yield Leftover(kind, unread.namespace, unread.name, reason, text)
 
 
-def runs_without_crds(scan: Scan) -> bool:
+def controller_runs_without_crds(scan: Scan) -> bool:
     """Whether a controller runs that knows ClaimReservations which do not exist any more."""
     return scan.tended and not scan.served
 
@@ -205,12 +205,9 @@ def _why_reserved(
         return ghost
     recorded = reservation.status.reserved_for
     holds = own_holds(claim.claim) | ({recorded.uid} if recorded is not None else set())
-    if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
-        if (finished := _blocking_tombstones(claim)) is not None:
-            return finished
-    elif (using := _using(claim, rules, watched_seconds)) is not None:
-        return using
-    return _controllers_reason(reservation)
+    is_held = any(entry.uid in holds for entry in claim.claim.status.reserved_for)
+    why = _using(claim, rules, watched_seconds) if is_held else _blocking_tombstones(claim)
+    return why or _controllers_reason(reservation)
 
 
 def _ghost(reservation: ClaimReservation, scan: Scan) -> _Left | None:

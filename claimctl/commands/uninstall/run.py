@@ -149,7 +149,8 @@ class Uninstall:
                     break
                 await self._act(seen)
                 waited = self._clock.monotonic() - self._changed
-                # API servers learn by their watches that the policy is out of force
+                # soon, as API servers learn by their watches that the policy is out of force; and
+                # where nothing is left, a second scan has to show it
                 soon = seen.bindings or not result.left
                 again = max(LATE_SECONDS, took) if soon else pause(waited, took)
                 await self._clock.sleep(again)
@@ -242,8 +243,9 @@ class Uninstall:
         await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
         await self._stop_avoiding(scan)
         await self._untaint(scan)
-        # 4. A controller is there for the rest. It needs the CRDs.
-        if judge.runs_without_crds(scan) or not _needs_controller(scan):
+        # 4. A controller is there for the rest. It needs the CRDs. One that still runs without them
+        # may add holds again: a user has to stop it first.
+        if judge.controller_runs_without_crds(scan) or not _needs_controller(scan):
             return
         if not scan.tended and (missing := await self._missing_crds()):
             await self._apply_crds(missing, scan)
@@ -310,7 +312,8 @@ class Uninstall:
                 self._writer.note(PODS.kind, pod.namespace, pod.name, gate)
 
     async def _untaint(self, scan: Scan) -> None:
-        """Remove the taints of ``claimctl reschedule`` from the nodes."""
+        """Remove the taints of ``claimctl reschedule`` from the nodes, and the entries about them
+        from its RescheduleRecords."""
         for node in dict.fromkeys(node for node, _ in scan.tainted):
             await sweep.untaint(self._client, node)
         for name in scan.tainting if scan.tainted else ():

@@ -11,7 +11,7 @@ from claimctl.wire.nodes import Node
 
 REMEMBERED_NODES = 10_000
 _BOOTS_OF_A_NODE = 2
-"""How many boots of each node are remembered: the present one, and the one before."""
+"""For how many boots of a node there is room: the present one, and the one before."""
 
 
 class BootIds:

@@ -74,7 +74,7 @@ class Assessment:
     releasing: Reason | None = None
     """The same, but None if the release is left to KCM or to a PodGroup."""
     steps_aside: Reason | None = None
-    """Why claimctl removes all holds although the claim is held; None if they stay."""
+    """Why claimctl removes all holds from an allocated claim; None if they may stay."""
     plan: ListPlan | None = None
     """The list that the claim should have; None if the claim is not allocated."""
     blockers: tuple[Blocker, ...] = ()
@@ -270,6 +270,7 @@ def holds_while_held(facts: Assessment) -> DesiredHolds:
     given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else NOTHING_GIVEN_UP
     gone = frozenset(drop & facts.own - keep.keys())
     ours = bool(gone) or any(map(is_tombstone, snapshot.non_pods))
+    # a late hold takes tombstones and dead pods along; a list with nothing of claimctl's stays
     late = facts.steps_aside is not None and facts.steps_aside is snapshot.late
     return DesiredHolds(keep, gone, facts.own, owners, given_up, late_hold_leaves=ours and late)
 
@@ -284,7 +285,7 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
 
 
 def holds_step_aside(facts: Assessment) -> Reason | None:
-    """May the holds stand in the list now? None if so, else why they leave a claim that is held.
+    """May the holds stand in the list now? None if so, else why they leave an allocated claim.
 
     - A device is gone or broken, and a hold would bring each new pod to it. The last pod takes it
       along.
@@ -342,6 +343,7 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
     for retention in facts.retentions:
         if retention.reference is None or retention.action is not Action.RELEASE:
             continue
+        # last of all: no entry listed ahead is left, and the binding time is over
         leaves = given_up == NOTHING_GIVEN_UP and _leaves_to_pods(facts, retention)
         if facts.steps_aside or leaves:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)

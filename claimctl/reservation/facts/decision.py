@@ -1,4 +1,7 @@
-"""The parts of a decision: needs that have to be answered first, or one write, and blockers."""
+"""The parts of a decision: needs that have to be answered first, or one write, and blockers.
+
+A new need gets a case in ``controller.live_reads``, and a new write one in ``controller.writer``.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,11 @@ class SetFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReadClaim:
-    """Read the claim live (GET), for this write only."""
+    """Read the claim live (GET), for this write only.
+
+    It is no ``Need``: it is asked for once the write is decided (``reads_before``), or when another
+    client wrote first.
+    """
 
     before: Write
 
@@ -193,7 +200,8 @@ class Decision:
     blockers: tuple[Blocker, ...] = ()
     """The blockers of the release, from the caches or from a live LIST."""
     step: ReleaseStep | None = None
-    """The step of the release to record; None while time alone does not end every blocker."""
+    """The step of the release to record; None if none is under way, or if a blocker stops other
+    controllers, too."""
     statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
     """The status that each reservation should have, by name."""
 

@@ -2,8 +2,8 @@
 
 An object may have megabytes, and an expression reads a few fields of it. Only those are decoded.
 
-Fields ``metadata``, ``spec`` and ``status`` always exist for an expression. A null counts as
-absent, as everywhere in Kubernetes.
+Fields ``metadata``, ``spec`` and ``status`` always exist for an expression. A field that is null
+counts as absent, as everywhere in Kubernetes; a null in a list stays.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _SELF = re.compile(r"\bself\b((?:\s*\.\s*[A-Za-z_]\w*)*)\s*(\(?)")
 _BYTES_A_VALUE = 64
 """A text counts as one value for so many bytes."""
 _COMMON = (("metadata", "generation"), ("status", "observedGeneration"))
+"""The fields that ``rules`` reads for each expression: they show whether the status belongs to an
+earlier generation."""
 
 Field = tuple[str, ...]
 """The names on the way to a field: at most two."""
@@ -53,7 +55,8 @@ class Subject:
 def fields_read(source: str) -> frozenset[Field]:
     """The fields that an expression may read, as paths of at most two names; () means all.
 
-    Names in texts and comments may add fields.
+    Names in texts may add fields. An expression with ``//``, be it in a text, reads all if it names
+    self: a comment may stand between self and the names behind it.
     """
     fields = set[Field]()
     for match in _SELF.finditer(source):
@@ -103,7 +106,7 @@ class _Size:
     longest: int = 1
 
     def add(self, value: Any, levels: int) -> Any:
-        """Count a value of at most so many levels, and return it without nulls."""
+        """Count a value of at most so many levels, and return it without fields that are null."""
         self.values += 1
         if isinstance(value, str):
             self.values += len(value) // _BYTES_A_VALUE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users.withdrawal import leaves_to_group
+from claimctl.reservation.users.withdrawal import withdraws_beside_group
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import MAX_CLAIMS, PodGroup
 from claimctl.wire.pods import PodResourceClaim, PodTemplateSpec
@@ -159,7 +159,7 @@ def no_longer_needs(
             is not released.
     """
     listed = group.metadata.uid in snapshot.listed_uids
-    if not snapshot.allocated or not listed or leaves_to_group(snapshot):
+    if not snapshot.allocated or not listed or withdraws_beside_group(snapshot):
         return True
     if not snapshot.reservations:
         blind, ages = snapshot.memory.blind_age, [ghost.age for ghost in snapshot.ghosts]

@@ -24,7 +24,7 @@ from claimctl.reservation.pod_groups.case import (
     decide_group,
     no_longer_needs,
 )
-from claimctl.reservation.users.withdrawal import leaves_to_group
+from claimctl.reservation.users.withdrawal import withdraws_beside_group
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -85,7 +85,7 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
     case = replace(
         case,
         owner_ended=_owner_has_ended(snapshot, group),
-        reserved=any(claim.reservations and not leaves_to_group(claim) for claim in claims),
+        reserved=any(claim.reservations and not withdraws_beside_group(claim) for claim in claims),
         in_use=_is_in_use(snapshot, _pods(snapshot)),
         in_use_live=None if live is None else _is_in_use(snapshot, live),
         unneeded=all(no_longer_needs(claim, group, release_blockers(claim)) for claim in claims),

@@ -7,11 +7,13 @@ the cluster's own rules apply: kube-controller-manager (KCM) deallocates when th
 
 The steps are:
 
-1. claimctl removes its finalizer from the group. The hold in the list still keeps the claim.
+1. claimctl removes its finalizer from the group (``reservation.pod_groups``). The hold in the list
+   still keeps the claim.
 2. claimctl waits until no other controller may add the hold again (the settle time).
 3. claimctl reads the group, its pods and the workload live, and removes the hold.
-4. The reservation goes. claimctl adds the hold no more, also if the pods end meanwhile: another
-   controller may have removed the reservation already, and would not see the hold.
+4. The reservation goes (``release.objects``). claimctl adds the hold no more, also if the pods end
+   meanwhile: another controller may have removed the reservation already, and would not see the
+   hold.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER
 
 
-def leaves_to_group(snapshot: Snapshot) -> bool:
+def withdraws_beside_group(snapshot: Snapshot) -> bool:
     """Whether all reservations are withdrawn and leave the claim to a listed group, by the caches:
     a pod of the group is bound, or the hold has left already. It is so from step 1 on."""
     if not snapshot.reservations or not all(
@@ -46,7 +48,7 @@ def leaves_to_group(snapshot: Snapshot) -> bool:
 
 def is_left_to_group(snapshot: Snapshot) -> bool:
     """The same after step 1: claimctl's finalizers of the listed groups are gone."""
-    return leaves_to_group(snapshot) and not any(
+    return withdraws_beside_group(snapshot) and not any(
         FINALIZER in group.metadata.finalizers
         for group in snapshot.groups
         if group.made_by_claimctl and group.metadata.uid in snapshot.listed_uids
@@ -55,7 +57,7 @@ def is_left_to_group(snapshot: Snapshot) -> bool:
 
 def hold_has_left(snapshot: Snapshot) -> bool:
     """The same after step 3: the hold has left the list, so that nothing is released."""
-    return leaves_to_group(snapshot) and _no_hold_listed(snapshot)
+    return withdraws_beside_group(snapshot) and _no_hold_listed(snapshot)
 
 
 def _no_hold_listed(snapshot: Snapshot) -> bool:
@@ -81,7 +83,7 @@ def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
     return tuple(entry for entry in snapshot.non_pods if is_pod_group(entry) and entry.uid in uids)
 
 
-def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
+def remove_hold_beside_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     """Steps 2 and 3: remove claimctl's holds from a claim that ``is_left_to_group``.
 
     The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
@@ -117,6 +119,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     )
     if needs:
         return Step(needs=needs)
+    # live, there is no such group with a bound pod: the hold stays until the caches show that, too
     if not any(group.uid in present for group in groups):
         return Step()
     # The hold goes, with the tombstones that the group makes superfluous.

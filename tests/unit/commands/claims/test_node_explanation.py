@@ -74,7 +74,9 @@ async def test_a_node_that_is_gone_is_explained_while_a_claim_has_devices_on_it(
     node = await explained(server)
     assert node.state == "Gone"
     assert node_lines(node)[-1].endswith("null): claimctl release slice -n ml")
-    with pytest.raises(CommandFailed, match="node node-9 not found, and no claim has devices on"):
+    with pytest.raises(
+        CommandFailed, match="node node-9 not found, and no claim has devices or pods on"
+    ):
         await explained(server, "node-9")
 
 
@@ -87,7 +89,7 @@ async def test_who_may_look_into_one_namespace_only_is_told_so() -> None:
     )
     node = await explained(server)
     assert (node.state, node.scope, len(node.claims)) == ("Unknown", NAMESPACE, 1)
-    assert "1 claim with devices here of namespace ml" in "\n".join(node_lines(node))
+    assert "1 claim with devices or pods here of namespace ml" in "\n".join(node_lines(node))
 
 
 async def test_where_nothing_is_held_a_drain_is_as_without_claimctl() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.withdrawal import is_left_to_group, leaves_to_group
+from claimctl.reservation.users.withdrawal import is_left_to_group, withdraws_beside_group
 from claimctl.wire.reservations import FINALIZER
 from tests.support.builders import (
     CLAIM,
@@ -42,13 +42,13 @@ def seen(**facts: Any) -> Snapshot:
 
 
 def test_a_running_group_keeps_the_claim() -> None:
-    assert leaves_to_group(seen())
+    assert withdraws_beside_group(seen())
     assert is_left_to_group(seen())
 
 
 def test_the_finalizer_of_a_listed_group_that_claimctl_made_has_to_go_first() -> None:
     guarded = seen(groups=(pod_group(made_by_claimctl=True, finalizers=(FINALIZER,)),))
-    assert leaves_to_group(guarded)
+    assert withdraws_beside_group(guarded)
     assert not is_left_to_group(guarded)
 
 
@@ -73,4 +73,4 @@ def test_the_finalizer_of_a_listed_group_that_claimctl_made_has_to_go_first() ->
     ],
 )
 def test_nothing_less_keeps_the_claim(facts: dict[str, Any]) -> None:
-    assert not leaves_to_group(seen(**facts))
+    assert not withdraws_beside_group(seen(**facts))
