@@ -105,14 +105,18 @@ def _policies(site: KindsSite, root: Json | None) -> Iterator[tuple[str, float]]
     """What each ClaimReservation asks for, or may ask for soon.
 
     The annotation of the workload that is there decides about those that claimctl made, also about
-    one that an earlier workload of the name left behind, without an owner: without the annotation,
-    they may go.
+    one that an earlier workload of the name left behind, without an owner: if it does not ask for
+    the claim, they may go. A ``*`` asks for the claims of the workload's pods.
     """
     notes = root["metadata"].get("annotations", {}) if root is not None else {}
     for each in site.all("claimreservations"):
         spec, meta = each["spec"], each["metadata"]
         made = meta.get("labels", {}).get(MANAGED_LABEL) == "claimctl"
-        withdrawn = made and root and "claimctl.io/reserve" not in notes
+        asked = notes.get("claimctl.io/reserve")
+        if asked == "*" and root and not meta.get("ownerReferences"):
+            family = children_of(site, {root["metadata"]["uid"]}, ("jobs", TEAMS, "pods"))
+            asked = any(one["kind"] == "Pod" for one in family)
+        withdrawn = made and root and not asked
         if "deletionTimestamp" not in meta and not withdrawn:
             seconds = float(spec.get("idleTimeoutSeconds", 60))
             policies = {spec.get("retentionPolicy", "WhileRunning")}

@@ -31,6 +31,7 @@ def test_schedules_of_the_part_free_no_device_without_a_reason(quarter: int) -> 
         pytest.param(2580, id="a second reservation, beside a rule with a wrong name"),
         pytest.param(3518, id="a cached workload that went with its definition"),
         pytest.param(9703949, id="a workload that asks for nothing after one that left its hold"),
+        pytest.param(74171489, id="a workload without pods after one that left its hold"),
     ],
 )
 def test_schedules_that_found_a_fault_are_good_now(seed: int) -> None:

@@ -1,6 +1,7 @@
 """Unreadable objects: claimctl leaves alone what they concern, and goes on with the rest."""
 
 from __future__ import annotations
+
 from typing import Any
 
 import pytest
