@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
 from kube_in_process.real.client import Version
+from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.store import Address, Author, Revision, Store
 from kube_in_process.virtual import run
 
 from claimctl.kube.errors import Conflict
-from labs.torture_real.controllers import USER
-from labs.torture_real.final_checks import CIRCLE_ROUNDS, MADE, RELEASE_SECONDS, FinalChecks
-from labs.torture_real.judge import RealVerdict
-from labs.torture_real.user_actions import RealUserActions
+from claimctl_demo.documents import DocumentClient
+from labs.findings import RunFindings
+from labs.torture.bodies import Bodies
+from labs.torture.final_checks import MADE, FinalChecks
+from labs.torture.place import Patience, TorturePlace
 
-GRACE = 12
+GRACE, CIRCLES, RELEASE = 12, 3, 150.0
+USER = "claimctl"
 
 
-class ReservationsAlone:
-    """The ClaimReservations of one namespace."""
+class ReservationsAlone(TorturePlace):
+    """The ClaimReservations of one namespace. It is its own client."""
+
+    patience = Patience(
+        pods=30.0, release=RELEASE, still=12.0, quiet=15.0, watched=10.0, rounds=3, circles=CIRCLES
+    )
+    lost: Collection[str] = ()
 
     def __init__(self) -> None:
+        bodies = Bodies("team", Fleet((1, 36), count=0), GRACE)
+        super().__init__(cast(DocumentClient, self), bodies, pod_groups=False, writer=USER)
         self.reservations: dict[str, dict[str, Any]] = {}
         self.pods: list[dict[str, Any]] = []
         self.deleted: list[tuple[str, str, Any]] = []
         self.claims: list[dict[str, Any]] = []
-        self.written: list[str] = []
+        self.changed: list[str] = []
         self.revisions: list[Revision] = []
+        self.rules: list[dict[str, Any]] = []
         self.conflicts = 0
         """How many status writes are answered with a conflict."""
 
@@ -37,14 +48,45 @@ class ReservationsAlone:
         spec = {"forceDeletedPodGraceSeconds": grace} if grace is not None else {}
         self.reservations[name] = {"metadata": {"name": name}, "spec": spec}
 
-    def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    @property
+    def revision(self) -> int:
+        return len(self.revisions)
+
+    def written(self, since: int = 0) -> list[Revision]:
+        return [revision for revision in self.revisions if revision.number > since]
+
+    async def calm(self) -> None:
+        """There are no faults."""
+
+    async def leave(self) -> list[str]:
+        return []
+
+    def lose(self, node: str) -> None:
+        raise NotImplementedError
+
+    async def restore(self, node: str, *, rebooted: bool) -> None:
+        raise NotImplementedError
+
+    async def taint_rules(self) -> list[dict[str, Any]]:
+        return self.rules
+
+    async def slices(self) -> list[dict[str, Any]]:
+        return []
+
+    def objects(self, plural: str) -> list[dict[str, Any]]:
         kept = {"claimreservations": list(self.reservations.values()), "pods": self.pods}
         kept["resourceclaims"] = self.claims
         return kept.get(plural, [])
 
     async def patch(self, kind: Version, space: str, name: str, patch: dict[str, Any]) -> None:
         if kind[1] == "ResourceClaim":
-            self.written.append(name)
+            self.changed.append(name)
         else:
             self.reservations[name]["spec"] |= patch["spec"]
 
@@ -56,7 +98,7 @@ class ReservationsAlone:
             self.conflicts -= 1
             raise Conflict("PUT", "", status=409, message="the object has been modified")
         claim["status"] = status
-        self.written.append(claim["metadata"]["name"])
+        self.changed.append(claim["metadata"]["name"])
 
     async def delete(
         self, kind: Version, space: str, name: str, options: dict[str, Any] | None = None
@@ -78,9 +120,10 @@ class Circle(ReservationsAlone):
     def __init__(self, rounds: int) -> None:
         super().__init__()
         self.rounds = rounds
+        self.rules = [{}]
 
     @property
-    def number(self) -> int:
+    def revision(self) -> int:
         """The last revision. Another round begins when it is asked for."""
         last = len(self.revisions)
         if self.rounds:
@@ -99,24 +142,10 @@ class Circle(ReservationsAlone):
 
 
 def _checks(cluster: ReservationsAlone) -> FinalChecks:
-    users = SimpleNamespace(
-        namespace="team",
-        client=cluster,
-        lost=set(),
-        driver=None,
-        bodies=SimpleNamespace(
-            grace=GRACE,
-            fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"), names=()),
-        ),
-        cluster=SimpleNamespace(sight=cluster, history=cluster),
-        put_status=cluster.put_status,
-    )
-    return FinalChecks(
-        cast(RealUserActions, users), RealVerdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
-    )
+    return FinalChecks(cluster, RunFindings("SEED=1"))
 
 
-@pytest.mark.virtual_limit(2 * RELEASE_SECONDS)
+@pytest.mark.virtual_limit(2 * RELEASE)
 async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
     cluster = ReservationsAlone()
     checks = _checks(cluster)
@@ -150,24 +179,23 @@ def test_the_foreign_writer_that_frees_a_claim_leaves_nothing_of_it() -> None:
     run(_checks(cluster).calm(), limit=60)
     assert claim["status"] == {}
     # the status, and then the finalizer
-    assert cluster.written == ["slice", "slice"]
+    assert cluster.changed == ["slice", "slice"]
 
 
-@pytest.mark.parametrize(("rounds", "stuck"), [(1, 0), (CIRCLE_ROUNDS, 1)])
+@pytest.mark.parametrize(("rounds", "stuck"), [(1, 0), (CIRCLES, 1)])
 def test_pods_that_are_made_beside_a_hold_for_a_while_are_no_circle(
     rounds: int, stuck: int
 ) -> None:
     """So it is while claimctl starts."""
     cluster = Circle(rounds)
     checks = _checks(cluster)
-    checks.users.broken = True
     run(checks.in_no_circle(), limit=120)
     assert len(checks.verdict.stuck) == stuck
 
 
 def test_what_stays_is_a_leak() -> None:
     checks = _checks(ReservationsAlone())
-    run(checks.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
+    run(checks.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE)
     assert checks.verdict.leaks == ["claim slice is allocated"]
 
 
@@ -196,7 +224,8 @@ def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_a
     store.put(where, reservation, Author("people", "create"))
     cluster.revisions = list(store.history())
     checks = _checks(cluster)
-    run(checks.strip_strangers(), limit=2 * RELEASE_SECONDS)
-    assert set(cluster.written) == {"theirs"}
+    known = checks._known()
+    run(checks.strip_strangers(known), limit=2 * RELEASE)
+    assert set(cluster.changed) == {"theirs"}
     assert checks.verdict.others == ["claim theirs is left, deleted and allocated"]
-    assert [text.split()[1] for text in checks._unreleased()] == ["ours", "reserved"]
+    assert [text.split()[1] for text in checks._unreleased(known)] == ["ours", "reserved"]
