@@ -18,7 +18,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.wire.base import Object
 from labs.findings import RunFindings
 from labs.torture.blocked import ENDED, blocked
-from labs.torture.bodies import REALLOCATE, RESERVATION
+from labs.torture.bodies import API, REALLOCATE, RESERVATION
 from labs.torture.place import TROUBLE, Patience, TorturePlace, tried
 from labs.torture.stored import (
     PLURALS,
@@ -33,6 +33,7 @@ from labs.torture.stored import (
     reserved,
     without_foreign,
 )
+from tests.e2e.harness import CONTROLLER_USER
 
 ROUNDS = 5
 """How many times users wait for pods. They help after each; a PodGroup goes in one of them, and its
@@ -50,9 +51,7 @@ SHORT = 60.0
 OWN_BUSINESS = frozenset({"leases", "events"})
 FINALIZER = "resource.kubernetes.io/delete-protection"
 WORKLOADS: dict[str, Version] = {
-    "deployments": ("apps/v1", "Deployment"),
-    "statefulsets": ("apps/v1", "StatefulSet"),
-    "jobs": ("batch/v1", "Job"),
+    **{PLURALS[kind]: (version, kind) for kind, version in API.items()},
     "replicasets": ("apps/v1", "ReplicaSet"),
 }
 
@@ -128,7 +127,7 @@ class FinalChecks:
             self.place.driver.prompt = True
         await self._shorten()
         for claim in self._objects("resourceclaims"):
-            await self._expel(claim["metadata"]["name"])
+            await self.expel(claim["metadata"]["name"])
 
     def _blocked(self) -> list[str]:
         return blocked(*map(self._objects, ("resourceclaims", "pods", "claimreservations")))
@@ -178,7 +177,7 @@ class FinalChecks:
             if shorter:
                 await self._patch(RESERVATION, reservation, {"spec": shorter})
 
-    async def _expel(self, name: str) -> None:
+    async def expel(self, name: str) -> None:
         """Remove the entries of the foreign writer, also while KCM writes the claim in a loop."""
         for _ in range(EXPEL_TRIES):
             with suppress(*TROUBLE):
@@ -226,7 +225,7 @@ class FinalChecks:
         for name, claim in claims.items():
             await self._dissolve(claim)
             if without_foreign(claim, self._objects) is not None:
-                await self._expel(name)
+                await self.expel(name)
         for pod in self._objects("pods"):
             await self._make_group(pod)
             for name in named_claims(pod):
@@ -262,7 +261,7 @@ class FinalChecks:
         """Check promise 7: claimctl writes nothing on a settled cluster."""
 
         def counts(revision: Revision) -> bool:
-            return revision.actor == self.place.writer and revision.plural not in OWN_BUSINESS
+            return revision.actor == CONTROLLER_USER and revision.plural not in OWN_BUSINESS
 
         await self.place.sleep(self.patience.quiet)
         await self._settles(counts, 0, "writes while all is quiet", self.patience.watched)
@@ -345,7 +344,7 @@ class FinalChecks:
     def _known(self) -> set[str]:
         """The claims that claimctl ever wrote to, or that a ClaimReservation ever named."""
         own = self.place.written()
-        return {revision.name for revision in own if revision.actor == self.place.writer} | {
+        return {revision.name for revision in own if revision.actor == CONTROLLER_USER} | {
             revision.object()["spec"]["resourceClaimName"]
             for revision in own
             if revision.plural == "claimreservations"

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from kube_in_process.errors import StatusError
 from kube_in_process.real.client import RequestFailed, Version
@@ -57,13 +57,11 @@ class Patience:
 class TorturePlace(ABC):
     """All requests of users go through ``client``."""
 
-    patience: ClassVar[Patience]
     client: DocumentClient
     bodies: Bodies
     pod_groups: bool
     """Whether the cluster has PodGroups."""
-    writer: str
-    """The user that claimctl is."""
+    patience: Patience
     driver: Driver | None = field(default=None, init=False)
     """The driver of the devices, if pods wait for its reports."""
     driving: asyncio.Task[None] | None = field(default=None, init=False)

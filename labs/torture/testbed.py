@@ -78,7 +78,6 @@ class Testbed(TorturePlace):
     """The cluster of one run. It restarts controllers that end, as a kubelet would."""
 
     __test__ = False  # pytest takes a class with this name for tests
-    patience = PATIENCE
     cluster: Cluster
     settings: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
@@ -256,7 +255,7 @@ async def opened(options: ClusterOptions) -> AsyncIterator[Testbed]:
         client=DocumentClient(cluster.transport(), "people"),
         bodies=Bodies(NAMESPACE, fleet, GRACE),
         pod_groups=options.preset is Preset.POD_GROUPS,
-        writer=CONTROLLER_USER,
+        patience=PATIENCE,
         cluster=cluster,
     )
     try:

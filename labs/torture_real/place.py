@@ -14,6 +14,15 @@ from labs.torture.place import Patience, TorturePlace, tried
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import SLOW_BINDING_SECONDS
 
+PATIENCE = Patience(
+    pods=30.0,
+    release=SLOW_BINDING_SECONDS + 60.0,
+    still=12.0,
+    quiet=15.0,
+    watched=10.0,
+    rounds=10,
+    circles=3,
+)
 GONE = 90.0
 """Seconds within which the namespace goes."""
 
@@ -22,15 +31,6 @@ GONE = 90.0
 class RealPlace(TorturePlace):
     """Objects and history are those that etcd shows."""
 
-    patience = Patience(
-        pods=30.0,
-        release=SLOW_BINDING_SECONDS + 60.0,
-        still=12.0,
-        quiet=15.0,
-        watched=10.0,
-        rounds=10,
-        circles=3,
-    )
     cluster: SharedCluster
     kubelets: Kubelets
     _lost: set[str] = field(default_factory=set)

@@ -19,9 +19,8 @@ from labs.torture.stored import Line, log_lines
 from labs.torture.user_actions import UserActions
 from labs.torture_real.again import keep
 from labs.torture_real.cluster import SharedCluster
-from labs.torture_real.controllers import USER
 from labs.torture_real.judge import RealVerdict, judge
-from labs.torture_real.place import RealPlace
+from labs.torture_real.place import PATIENCE, RealPlace
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 """Seconds between two actions."""
@@ -61,7 +60,7 @@ class RealSchedule:
             client=client,
             bodies=Bodies(name, fleet, GRACE),
             pod_groups=cluster.pod_groups,
-            writer=USER,
+            patience=PATIENCE,
             cluster=cluster,
             kubelets=self._kubelets,
         )
