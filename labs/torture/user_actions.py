@@ -138,7 +138,7 @@ class UserActions:
         return self.place.bodies.reservation(app, template=self.rng.random() < 0.7)
 
     async def _create(self, app: App) -> None:
-        pods = app.at_most(self.rng.choice([0, 1, 2, 3, 6]))
+        pods = app.at_most(self.rng.choice([0, 1, 2, 3]))
         self._add(f" {app.kind} of {pods}")
         await self.place.client.create(self._workload(app, pods))
 
@@ -150,7 +150,7 @@ class UserActions:
 
     async def scale(self) -> None:
         app = self._one()
-        pods = app.at_most(self.rng.choice([0, 0, 1, 2, 4, 8]))
+        pods = app.at_most(self.rng.choice([0, 0, 1, 2, 4]))
         self._add(f" {app.kind} to {pods}")
         await self._want(app, pods)
 

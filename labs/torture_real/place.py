@@ -44,9 +44,6 @@ class RealPlace(TorturePlace):
     def objects(self, plural: str) -> list[Object]:
         return self.cluster.sight.objects(plural, self.namespace)
 
-    def find(self, plural: str, name: str) -> Object | None:
-        return self.cluster.sight.find(plural, self.namespace, name)
-
     @property
     def revision(self) -> int:
         return self.cluster.sight.number
