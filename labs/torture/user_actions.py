@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from kube_in_process.real.client import Version
 from kube_in_process.real.servers.nodes import NODE
@@ -21,7 +22,7 @@ KINDS = ("Deployment", "StatefulSet", "Job")
 POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
 PATIENCE = 20.0
 """Seconds after which users give an action up."""
-Action = Callable[[], Awaitable[None]]
+Action = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Nothing(Exception):
