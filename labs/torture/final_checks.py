@@ -44,8 +44,9 @@ STEP, LOOK = 1.0, 10.0
 """Seconds between two looks at a condition, and between two looks at new ClaimReservations."""
 STARTED, WATCHED = 5.0, 10.0
 """Seconds until pods have begun to wait, and for which writes are counted."""
-FEW, MADE = 8, 16
-"""How many writes are no loop yet, and how many new pods are no circle."""
+FEW, MADE, CIRCLES = 8, 16, 3
+"""How many writes are no loop yet, how many new pods are no circle, and how often they may be made
+before they are one."""
 SHORT = 60.0
 """Seconds within which deleted objects go that nothing keeps."""
 OWN_BUSINESS = frozenset({"leases", "events"})
@@ -147,7 +148,7 @@ class FinalChecks:
         if not await self._is_tainted():
             return
         made = 0
-        for _ in range(self.patience.circles):
+        for _ in range(CIRCLES):
             made = made_beside_a_hold(await self._written(WATCHED))
             if made <= MADE:
                 return

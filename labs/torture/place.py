@@ -41,7 +41,6 @@ class Patience:
         still: before writes to claims count.
         quiet, watched: before claimctl may write nothing any more, and how long that is watched.
         rounds: how often writes may be seen before they count as writing without an end.
-        circles: the same for pods that come and are evicted.
     """
 
     pods: float
@@ -50,7 +49,6 @@ class Patience:
     quiet: float
     watched: float
     rounds: int
-    circles: int
 
 
 @dataclass

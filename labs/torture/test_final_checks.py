@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,13 +13,13 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
 from labs.findings import RunFindings
-from labs.torture.final_checks import FINALIZER, MADE, WATCHED, FinalChecks
+from labs.torture.final_checks import CIRCLES, FINALIZER, MADE, WATCHED, FinalChecks
 from labs.torture.reference import dialects
 from labs.torture.testbed import GRACE, Testbed, opened
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 
-CIRCLES, LIMIT = 3, 3000
+LIMIT = 3000
 HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "u"}
 THING = {"apiGroup": "example.com", "resource": "things", "name": "thing", "uid": "t"}
 DEVICES: Object = {"devices": {}}
@@ -30,7 +29,6 @@ DEVICES: Object = {"devices": {}}
 async def checked() -> AsyncIterator[tuple[Testbed, FinalChecks]]:
     """A cluster without a controller."""
     async with opened(dialects()["hold-1.36"]) as testbed:
-        testbed.patience = replace(testbed.patience, circles=CIRCLES)
         yield testbed, FinalChecks(testbed, RunFindings("SEED=1"))
 
 

@@ -46,9 +46,7 @@ SLOW_BINDING = 90.0
 """--slow-binding-seconds: longer than a driver's report and a slow scheduling cycle together."""
 BEAT = 0.5
 """Seconds within which a dead controller is replaced."""
-PATIENCE = Patience(
-    pods=200.0, release=1100.0, still=60.0, quiet=90.0, watched=60.0, rounds=1, circles=1
-)
+PATIENCE = Patience(pods=200.0, release=1100.0, still=60.0, quiet=90.0, watched=60.0, rounds=1)
 """A stolen Lease is free again before writes count."""
 
 

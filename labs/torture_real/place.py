@@ -21,7 +21,6 @@ PATIENCE = Patience(
     quiet=15.0,
     watched=10.0,
     rounds=10,
-    circles=3,
 )
 GONE = 90.0
 """Seconds within which the namespace goes."""
