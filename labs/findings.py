@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 KINDS = ("violations", "leaks", "stuck")
@@ -21,6 +21,16 @@ class RunFindings:
     """The history for a person."""
     counts: Counter[str] = field(default_factory=Counter)
     """What happened in it, and how often."""
+    others: list[str] = field(default_factory=list)
+    """What went wrong, and was not done by claimctl."""
+
+    def say(self, kind: str, texts: Iterable[str]) -> None:
+        """Record findings.
+
+        Args:
+            kind: violations, leaks or stuck.
+        """
+        getattr(self, kind).extend(texts)
 
     @property
     def good(self) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from claimctl.installation import INSTALLED
+from claimctl.wire.base import Object
 from labs.agreement.answers import Gauges, moved
 from labs.agreement.truth import ObservedObjects
+from labs.torture.bodies import App
 from labs.torture.explorer import Schedule, begun
-from labs.torture.reference import KINDS, reservation
+from labs.torture.lone_users import LoneUsers
 from labs.torture.testbed import Testbed
-from labs.torture.user_actions import RETENTIONS, Object, UserActions
-from tests.e2e import manifests
+from labs.torture.user_actions import KINDS, Action
 from tests.e2e.harness import DEVICE_CLASS
 
 PAUSES = (0.0, 3.0, 11.0, 25.0, 70.0)
@@ -29,55 +31,54 @@ GOOD = "good"
 """The controller without faults."""
 
 
-class GoodUsers(UserActions):
+@dataclass
+class GoodUsers(LoneUsers):
     """Users who break nothing."""
 
-    def begin(self) -> None:
-        """The same, but for ``native``, where a claim is made for one workload."""
-        alone = self.dialect == "native"
-        self.kinds = self.rng.sample(KINDS, 1 if alone else self.rng.choice([1, 2]))
-        self.admin.create("resourceclaimtemplates", manifests.claim_template())
-        if not alone and self.rng.random() < 0.3:
-            self.admin.create("resourceclaims", manifests.claim())
-        for node in self.admin.list("nodes") if self.rng.random() < TAINTED_SHARE else ():
-            spec = {"taints": [DEDICATED]}
-            self.admin.patch("nodes", "", node["metadata"]["name"], {"spec": spec})
-        for kind in self.kinds:
-            self._reserve(kind)
-            self._create(kind)
+    alone: bool = False
+    """Whether a claim is made for one workload, as in ``native``."""
 
-    def _workload(self, kind: str) -> Object:
+    def choose(self) -> None:
+        kinds = self.rng.sample(KINDS, 1 if self.alone else self.rng.choice([1, 2]))
+        self.apps = [replace(self._app(kind, "slice"), annotated=False) for kind in kinds]
+
+    async def begin(self) -> None:
+        """The same, also on dedicated nodes."""
+        for node in self.place.bodies.fleet.names if self.rng.random() < TAINTED_SHARE else ():
+            self.admin.patch("nodes", "", node, {"spec": {"taints": [DEDICATED]}})
+        await super().begin()
+
+    def _workload(self, app: App, pods: int) -> Object:
         """The same, with pods that tolerate the taint of dedicated nodes."""
-        body = super()._workload(kind)
+        body = super()._workload(app, pods)
         body["spec"]["template"]["spec"]["tolerations"] = [{**DEDICATED, "operator": "Equal"}]
         return body
 
-    def _reserve(self, kind: str) -> None:
+    def _reservation(self, app: App) -> Object:
         """The same, with a template, and with times that people would choose."""
-        policy, timeout = self.rng.choice(RETENTIONS), self.rng.choice(IDLE_TIMEOUTS)
-        spec = {"retentionPolicy": policy, "idleTimeoutSeconds": timeout}
-        body = reservation(kind, name=f"r-{kind.lower()}", **spec)
-        self.admin.create("claimreservations", body)
+        body = self.place.bodies.reservation(app, template=True)
+        body["spec"]["idleTimeoutSeconds"] = self.rng.choice(IDLE_TIMEOUTS)
+        return body
 
-    def actions(self) -> list[Callable[[], None]]:
+    def actions(self) -> list[Action]:
         return [*[self.scale] * 4, self.restart, self.delete_pod, self.create, self.annotate]
 
 
-class UnluckyUsers(UserActions):
+class UnluckyUsers(LoneUsers):
     """Users who also lose nodes, drivers and DeviceClasses for good."""
 
-    def actions(self) -> list[Callable[[], None]]:
+    def actions(self) -> list[Action]:
         rare = [self.delete_node, self.delete_slice, self.delete_class]
         return [*super().actions(), *rare]
 
-    def delete_node(self) -> None:
+    async def delete_node(self) -> None:
         self.admin.delete("nodes", "", self._node())
 
-    def delete_slice(self) -> None:
+    async def delete_slice(self) -> None:
         """The driver of a node goes, and takes back what it has published."""
         self.admin.delete("resourceslices", "", f"{self._node()}-gpu.example.com")
 
-    def delete_class(self) -> None:
+    async def delete_class(self) -> None:
         self.admin.delete("deviceclasses", "", DEVICE_CLASS)
 
 
@@ -97,11 +98,12 @@ async def in_order(seed: int) -> AsyncIterator[tuple[Testbed, Gauges]]:
     """A cluster on which good users have worked, some time after their last action."""
     rng = Random(f"good {seed}")
     schedule = replace(Schedule.of(seed), rate=0.0, slow=False)
-    async with begun(schedule, GoodUsers) as playing:
+    people = partial(GoodUsers, alone=schedule.dialect == "native")
+    async with begun(schedule, people) as playing:
         testbed = playing.testbed
         gauges = await with_a_good_controller(testbed)
         for _ in range(rng.randint(1, schedule.actions)):
-            playing.users.act()
+            await playing.users.act()
             await testbed.sleep(rng.choice(PAUSES))
         await testbed.until(lambda: not ObservedObjects.of(testbed).ailments(), PATIENCE, step=1.0)
         await stood_still(testbed)

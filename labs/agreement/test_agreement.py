@@ -19,9 +19,9 @@ def play(name: str, seeds: Iterable[int]) -> Tally:
     return play_all(partial(playing.play, name), seeds)
 
 
-WAITING = (106, 37, 20, 157)
+WAITING = (20, 8, 11, 21)
 """Seeds of torture in whose states pods wait: for a kubelet, a claim that is missing, a node."""
-DEDICATED = (3, 10)
+DEDICATED = (5, 7)
 """Seeds of clusters in good order, whose nodes have a taint that the pods tolerate."""
 
 

@@ -147,6 +147,8 @@ def _of_doctor(answers: Answers) -> Iterator[str]:
             named = {name for name in answers.get if _names("", finding.message, {name})}
         for name in named:
             blamed.setdefault(name, []).append(finding)
+    # of a wrong annotation, doctor names the workload and not its claims
+    annotated = any(finding.check == "annotations" for finding in answers.doctor)
     for name, item in answers.get.items():
         told, advice = blamed.get(name, []), answers.explain[name].advice
         problems = [finding for finding in told if finding.verdict is not CheckVerdict.FACT]
@@ -156,7 +158,8 @@ def _of_doctor(answers: Answers) -> Iterator[str]:
         if problems and is_calm(advice):
             yield f"doctor: {problems} of {name}; explain: {advice}"
         # a controller that lags has not reported yet what explain sees
-        if answers.gauges and not told and _complains(answers.explain[name], answers):
+        silent = answers.gauges and not (told or annotated)
+        if silent and _complains(answers.explain[name], answers):
             yield f"explain {name}: {advice}; doctor: nothing"
 
 

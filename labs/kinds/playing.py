@@ -9,7 +9,7 @@ from labs.kinds.judge import findings
 from labs.kinds.schedule import KindsSchedule
 from labs.kinds.site import KindsSite
 from labs.runs import to_its_end
-from labs.torture.testbed import line_of
+from labs.torture.stored import log_lines
 
 LIMIT = 100_000.0
 """Virtual seconds after which a schedule is given up."""
@@ -34,9 +34,4 @@ async def _play(seed: int, found: RunFindings) -> None:
         await site.stop()
     if not found.good:
         revisions = site.handler.api.store.history(first)
-        shown = [line_of(each) for each in revisions if each.plural not in ("events", "leases")]
-        found.log += sorted([*schedule.log, *shown], key=_time)
-
-
-def _time(line: str) -> float:
-    return float(line.split("t=", 1)[1].split()[0])
+        found.log += log_lines(revisions, schedule.log)

@@ -22,6 +22,7 @@ from labs.kinds.site import (
     owner_of,
     team_definition,
 )
+from labs.torture.stored import Line
 from tests.e2e.kinds import GANGS, definition
 from tests.e2e.site import NAMESPACE
 
@@ -43,7 +44,7 @@ class KindsSchedule:
 
     site: KindsSite
     rng: Random
-    log: list[str] = field(default_factory=list)
+    log: list[Line] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     facts: Facts = field(default_factory=Facts)
     cycles: list[tuple[float, str]] = field(default_factory=list)
@@ -67,7 +68,7 @@ class KindsSchedule:
             pauses = PAUSES if self.site.all("pods") else LONG_PAUSES
             await self.pass_time(self.rng.choice(pauses))
             if self.rng.random() < 0.04 and not self.facts.forbidden:
-                self.log.append(f"      t={self.now:8.3f} restart of the controller")
+                self.log.append((self.now, "restart of the controller"))
                 await self.site.stop()
                 self.site.start()
 
@@ -75,13 +76,17 @@ class KindsSchedule:
     def now(self) -> float:
         return self.site.clock.monotonic()
 
+    def _add(self, text: str) -> None:
+        at, before = self.log[-1]
+        self.log[-1] = (at, before + text)
+
     def act(self, action: Callable[[], None]) -> None:
-        self.log.append(f"      t={self.now:8.3f} {action.__name__}")
+        self.log.append((self.now, action.__name__))
         before = self.facts.readable()
         try:
             action()
         except (StatusError, LookupError) as error:
-            self.log[-1] += f": {getattr(error, 'reason', '') or type(error).__name__}"
+            self._add(f": {getattr(error, 'reason', '') or type(error).__name__}")
         found = {name for name in DEFINITIONS if self._is_defined(name)}
         # a finalizer of an object keeps its definition, which is served until then
         self.facts.lost = frozenset(DEFINITIONS) - found
@@ -327,7 +332,7 @@ class KindsSchedule:
             "ended": rule.ended.source,
             "children": [{"group": group, "kind": kind} for group, kind in kinds],
         }
-        self.log[-1] += f" {name} idle: {rule.idle.source!r} ended: {rule.ended.source!r} {kinds}"
+        self._add(f" {name} idle: {rule.idle.source!r} ended: {rule.ended.source!r} {kinds}")
         if name in self.facts.rules:
             self.site.admin.patch("workloadkinds", "", name, {"spec": spec})
         else:
@@ -405,7 +410,7 @@ class KindsSchedule:
 
     async def conclude(self) -> None:
         """Everything can be read again, and nothing wants the claim: it has to become free."""
-        self.log.append(f"      t={self.now:8.3f} the end")
+        self.log.append((self.now, "the end"))
         self.facts.forbidden = frozenset()
         self.find_kind()
         self.end_pods()

@@ -18,7 +18,7 @@ from kube_in_process.real.servers.nodes import NODE, Fleet
 
 from claimctl.kube.errors import ApiError
 from claimctl_demo.documents import DocumentClient
-from labs.torture_real.bodies import RESERVATION, App, Bodies, Body
+from labs.torture.bodies import RESERVATION, App, Bodies, Body
 
 POD: Version = ("v1", "Pod")
 CLAIM, PATIENT, VOLUME_NAME = "slice", "late", "data"

@@ -23,12 +23,7 @@ from labs.sticky.users import StickySize, StickyUsers
 from labs.sticky.wishes import KINDS, StickyPlace
 from labs.torture.explorer import Schedule, begun
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.final_checks import (
-    PATIENCE,
-    clear_away,
-    come_true,
-    remove_reservations,
-)
+from labs.torture.final_checks import FinalChecks
 from labs.torture.reference import dialects
 from labs.torture.stored import missing_pods
 from labs.torture.testbed import RunVerdict, Testbed, judge
@@ -95,19 +90,22 @@ async def _conclude(
     testbed: Testbed, users: StickyUsers, groups: GroupController, verdict: RunVerdict
 ) -> None:
     """Let all pods run, then let everything go; nothing may stay that nobody asked to keep."""
-    await come_true(testbed, verdict, users.help)
+    checks = FinalChecks(testbed, verdict)
+    await checks.come_true(users.help)
     await _all_run(testbed, groups, verdict)
     _give_back(testbed)
     await testbed.sleep(NOTICED)
     await _all_come_back(testbed, groups, verdict)
-    if not await testbed.until(lambda: not _held_in_vain(testbed), PATIENCE, step=20.0):
+    if not await testbed.until(
+        lambda: not _held_in_vain(testbed), testbed.patience.release, step=20.0
+    ):
         verdict.leaks += [f"{name} is held for nobody" for name in _held_in_vain(testbed)]
     for each in testbed.objects(PLURAL):
         testbed.cluster.admin.delete(PLURAL, NAMESPACE, each["metadata"]["name"])
     await testbed.sleep(NOTICED)
-    await clear_away(testbed, verdict)
+    await checks.clear_away()
     _look_for_rests(testbed, verdict)
-    await remove_reservations(testbed, verdict)
+    await checks.remove_reservations()
     if claims := [each["metadata"]["name"] for each in testbed.objects("resourceclaims")]:
         verdict.leaks.append(f"claims without a ClaimReservation: {claims[:5]}")
     await testbed.stop_all()
@@ -119,7 +117,7 @@ async def _all_run(testbed: Testbed, groups: GroupController, verdict: RunVerdic
     def missing() -> list[str]:
         return [*missing_pods(testbed.objects), *groups.unfinished()]
 
-    if not await testbed.until(lambda: not missing(), PATIENCE, step=2.0):
+    if not await testbed.until(lambda: not missing(), testbed.patience.release, step=2.0):
         verdict.stuck += missing()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import yaml
-from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import DeleteOptions
 
-from labs.torture.testbed import Testbed
-from labs.torture.user_actions import Object, UserActions
+from claimctl.wire.base import Object
+from labs.torture.lone_users import LoneUsers
+from labs.torture.user_actions import Action, Nothing
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.e2e.kinds import definition
@@ -51,7 +50,7 @@ class StickySize:
 
 
 @dataclass
-class StickyUsers(UserActions):
+class StickyUsers(LoneUsers):
     """Each method is one action on one workload, or on one node."""
 
     size: StickySize = field(default_factory=StickySize)
@@ -60,8 +59,8 @@ class StickyUsers(UserActions):
     pieces: dict[str, list[Object]] = field(default_factory=dict)
     """By ResourceSlice: its devices at the beginning."""
 
-    def actions(self) -> list[Callable[[], None]]:
-        users = [
+    def actions(self) -> list[Action]:
+        users: list[Action] = [
             *[self.scale] * 6,
             *[self.delete_pods] * 4,
             *[self.force_delete_pods] * 2,
@@ -79,12 +78,18 @@ class StickyUsers(UserActions):
             self.fail_pod,
             self.ask_no_more,
         ]
-        nodes = [self.cordon, self.taint, self.break_one, self.reboot_node, self.lose_node]
+        nodes: list[Action] = [
+            self.cordon,
+            self.taint,
+            self.break_one,
+            self.reboot_node,
+            self.lose_node,
+        ]
         return [*users, *nodes, self.restore_node] if self.trouble else users
 
     # -- workloads
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Install the policy, and create everything."""
         kinds = {
             "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
@@ -146,40 +151,40 @@ class StickyUsers(UserActions):
         chosen = {f"claimctl.io/{key}": self.rng.choice(values) for key, values in SETTINGS.items()}
         return {key: value for key, value in chosen.items() if value is not None}
 
-    def create(self) -> None:
+    async def create(self) -> None:
         self._make(self._some_workload())
 
-    def scale(self) -> None:
+    async def scale(self) -> None:
         name = self._some_workload()
         most = self.size.groups if _is_leader_set(name) else self.size.ordinals
         wanted = self.rng.choice([0, most, self.rng.randint(0, most)])
         spec = {"suspend": not wanted} if _is_job(name) else {"replicas": wanted}
-        self._patch(name, {"spec": spec})
+        self._change(name, {"spec": spec})
 
-    def move_start(self) -> None:
-        self._patch(self._set(), {"spec": {"ordinals": {"start": self.rng.choice([0, 1, 5])}}})
+    async def move_start(self) -> None:
+        self._change(self._set(), {"spec": {"ordinals": {"start": self.rng.choice([0, 1, 5])}}})
 
-    def resize(self) -> None:
+    async def resize(self) -> None:
         """Change the number of pods in each group."""
         group = {"size": self.rng.randint(1, self.size.members)}
-        self._patch(self._leaders(), {"spec": {"leaderWorkerTemplate": group}})
+        self._change(self._leaders(), {"spec": {"leaderWorkerTemplate": group}})
 
-    def stop_rollout(self) -> None:
+    async def stop_rollout(self) -> None:
         """Raise or lower the partition of a rolling update."""
         partition = self.rng.choice([0, self.rng.randint(0, self.size.ordinals)])
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
-        self._patch(self._set(), {"spec": {"updateStrategy": strategy}})
+        self._change(self._set(), {"spec": {"updateStrategy": strategy}})
 
-    def restart(self) -> None:
+    async def restart(self) -> None:
         note = {"restarted": str(self.rng.random())}
         self._change_pods({"metadata": {"annotations": note}})
 
-    def restart_group(self) -> None:
+    async def restart_group(self) -> None:
         """Delete the leader of a group."""
         name = f"{self._leaders()}-{self.rng.randrange(self.size.groups)}"
         self.admin.delete("pods", NAMESPACE, name)
 
-    def change_template(self) -> None:
+    async def change_template(self) -> None:
         """Let one entry have another template, or both."""
         names = self.rng.sample(["gpu", "nic"], self.rng.choice([1, 2]))
         chosen = {name: self.rng.choice(TEMPLATES) for name in names}
@@ -192,9 +197,9 @@ class StickyUsers(UserActions):
             else entry
             for entry in _at(workload["spec"], key)["spec"]["resourceClaims"]
         ]
-        self._patch(name, {"spec": _within(key, {"spec": {"resourceClaims": entries}})})
+        self._change(name, {"spec": _within(key, {"spec": {"resourceClaims": entries}})})
 
-    def ask_no_more(self) -> None:
+    async def ask_no_more(self) -> None:
         """Take the annotation from the pod template, or give it back."""
         note = {"claimctl.io/sticky": self.rng.choice([None, "*", "gpu"])}
         self._change_pods({"metadata": {"annotations": note}})
@@ -203,7 +208,7 @@ class StickyUsers(UserActions):
         """Change a pod template of a workload with rolling updates."""
         name = self._rolling()
         key = self._template_key(self.admin.get(_plural(name), NAMESPACE, name))
-        self._patch(name, {"spec": _within(key, change)})
+        self._change(name, {"spec": _within(key, change)})
 
     def _template_key(self, workload: Object) -> tuple[str, ...]:
         """Where one of the pod templates is in the spec."""
@@ -213,51 +218,51 @@ class StickyUsers(UserActions):
         keys = [key for key in ("leaderTemplate", "workerTemplate") if key in group]
         return ("leaderWorkerTemplate", self.rng.choice(keys))
 
-    def set_up(self) -> None:
+    async def set_up(self) -> None:
         """Change the settings of a workload."""
         name, settings = self._some_workload(), self._settings()
         missing = {f"claimctl.io/{key}": None for key in SETTINGS}
-        self._patch(name, {"metadata": {"annotations": {**missing, **settings}}})
+        self._change(name, {"metadata": {"annotations": {**missing, **settings}}})
 
-    def delete(self) -> None:
-        self._delete(self._some_workload())
+    async def delete(self) -> None:
+        self._remove(self._some_workload())
 
-    def recreate(self) -> None:
+    async def recreate(self) -> None:
         name = self._some_workload()
-        self._delete(name)
+        self._remove(name)
         self._make(name)
 
-    def _delete(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         options = DeleteOptions(propagation=self.rng.choice(["Background", "Foreground"]))
         self.admin.delete(_plural(name), NAMESPACE, name, options)
 
     # -- pods
 
-    def delete_pods(self) -> None:
+    async def delete_pods(self) -> None:
         for name in self._pods():
             self.admin.delete("pods", NAMESPACE, name)
 
-    def force_delete_pods(self) -> None:
+    async def force_delete_pods(self) -> None:
         for name in self._pods():
-            self.testbed.cluster.force_delete(NAMESPACE, name)
+            self.place.cluster.force_delete(NAMESPACE, name)
 
     def _pods(self) -> list[str]:
         """Some pods of one workload."""
         workload = self._some_workload()
-        names = [pod["metadata"]["name"] for pod in self.testbed.objects("pods")]
+        names = [pod["metadata"]["name"] for pod in self.place.objects("pods")]
         own = sorted(name for name in names if name.startswith(f"{workload}-"))
         return self.rng.sample(own, self.rng.randint(0, len(own)))
 
-    def help(self, testbed: Testbed) -> None:
+    async def help(self) -> None:
         """Bring devices back, and delete pods that were bound while their device went."""
         self.mend()
-        for pod in testbed.objects("pods"):
+        for pod in self.place.objects("pods"):
             if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
                 self.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
 
     # -- devices
 
-    def break_one(self) -> None:
+    async def break_one(self) -> None:
         """Let one device go from a node, or come back."""
         name = self.rng.choice(sorted(self.pieces))
         there = self.admin.get("resourceslices", "", name)["spec"]["devices"]
@@ -281,8 +286,8 @@ class StickyUsers(UserActions):
 
     # -- choices
 
-    def _patch(self, name: str, body: Object) -> None:
-        self.log[-1] += f" {name} {body}"
+    def _change(self, name: str, body: Object) -> None:
+        self._add(f" {name} {body}")
         self.admin.patch(_plural(name), NAMESPACE, name, body)
 
     def _some_workload(self) -> str:
@@ -302,11 +307,8 @@ class StickyUsers(UserActions):
     def _one_of(self, kind: str) -> str:
         names = [name for name in self.names() if name.partition("-")[0] == kind]
         if not names:
-            raise StatusError(404, "NotFound", "no workload")
+            raise Nothing("no workload")
         return self.rng.choice(names)
-
-    def _node(self) -> str:
-        return f"node-{self.rng.randrange(self.size.nodes)}"
 
 
 def _plural(name: str) -> str:

@@ -16,17 +16,22 @@ from kube_in_process.runtime.component import Pauses
 from labs.runs import to_its_end
 from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.final_checks import conclude
+from labs.torture.final_checks import FinalChecks
+from labs.torture.lone_users import LoneUsers
 from labs.torture.reference import LIMIT, dialects
-from labs.torture.testbed import BINDING, RunVerdict, Testbed, history, judge, opened
-from labs.torture.user_actions import UserActions
+from labs.torture.stored import log_lines
+from labs.torture.testbed import BINDING, RunVerdict, Testbed, judge, opened
 
 CHOICES = ("", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief")
 """The faults of processes; "" for none."""
 Beside = Callable[[Testbed, int, Counter[str]], AbstractAsyncContextManager[None]]
 """Something that goes on beside the schedule of a seed, until the end of the block; it counts what
 it does."""
-Users = TypeVar("Users", bound=UserActions)
+Users = TypeVar("Users", bound=LoneUsers)
+DEVICES = 3
+"""The devices of each node: as many as the users of a schedule want."""
+BY_FORCE = 0.5
+"""The share of schedules at whose end all pods are force-deleted."""
 PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
 SETTLE = 5.0
 SLOW_SHARE = 0.05
@@ -99,13 +104,14 @@ def explore(seed: int, *, keep: bool = False, beside: Beside | None = None) -> R
 
 
 async def _explore(schedule: Schedule, verdict: RunVerdict, beside: Beside | None) -> None:
-    async with begun(schedule, UserActions, counts=verdict.counts) as playing:
+    async with begun(schedule, LoneUsers, counts=verdict.counts) as playing:
         testbed, counts = playing.testbed, verdict.counts
         runs = beside(testbed, schedule.seed, counts) if beside is not None else nullcontext()
         async with runs:
             for _ in range(schedule.actions):
                 await playing.act()
-        await conclude(testbed, verdict)
+        by_force = Random(f"end {schedule.seed}").random() < BY_FORCE
+        await FinalChecks(testbed, verdict, by_force).conclude()
         judge(testbed, verdict, slow=schedule.slow)
     if not verdict.good:
         playing.tell(verdict)
@@ -125,20 +131,19 @@ class Playing(Generic[Users]):
 
     async def act(self) -> None:
         """Play the next action of a user and a fault, and let some time pass."""
-        self.users.act()
+        await self.users.act()
         await self.process_faults.strike(self.users)
         await self.testbed.sleep(self.schedule.rng.choice(PAUSES))
 
     def tell(self, verdict: RunVerdict) -> None:
         """Write down for people what was done, and what became of it."""
-        verdict.log += ["what was done:", *self.users.log, "what became of it:"]
-        verdict.log += history(self.testbed.cluster, self.first)
+        verdict.log += log_lines(self.testbed.written(self.first), self.users.log)
 
 
 @asynccontextmanager
 async def begun(
     schedule: Schedule,
-    people: Callable[[Testbed, Random, str], Users],
+    people: Callable[[Testbed, Random], Users],
     options: ClusterOptions | None = None,
     choices: tuple[str, ...] = CHOICES,
     counts: Counter[str] | None = None,
@@ -152,7 +157,8 @@ async def begun(
         counts: where faults are counted.
     """
     rng = schedule.rng
-    options = options or replace(dialects()[schedule.dialect], conflict_storm=rng.random() < 0.1)
+    usual = replace(dialects()[schedule.dialect], devices_per_node=DEVICES, taint_rules=True)
+    options = options or replace(usual, conflict_storm=rng.random() < 0.1)
     options = replace(options, seed=schedule.seed)
     async with opened(options) as testbed:
         testbed.settings = {
@@ -162,13 +168,14 @@ async def begun(
             "checkpoint": True,
         }
         faults = Faults(rng, schedule.rate, Counter() if counts is None else counts)
-        users = people(testbed, rng, schedule.dialect)
+        users = people(testbed, rng)
         first = testbed.cluster.store.revision
         if schedule.cycles:
             testbed.cluster.slow_scheduler(schedule.pauses())
         if schedule.binding:
-            testbed.bind_devices(Random(f"driver {schedule.seed}"))
-        users.begin()
+            await testbed.bind_devices(Random(f"driver {schedule.seed}"))
+        await users.attempt(users.begin)
+        assert users.done, users.log
         process_faults = ProcessFaults(testbed, schedule, faults, choices)
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
@@ -208,7 +215,7 @@ class ProcessFaults:
             self.faults.counts[name] += bool(value)
         return plan
 
-    async def strike(self, users: UserActions) -> None:
+    async def strike(self, users: LoneUsers) -> None:
         rng = self.schedule.rng
         for name, process in list(self.testbed.processes.items()):
             if process.transport.dead.is_set() or process.task.done():
@@ -216,7 +223,7 @@ class ProcessFaults:
                 self.start(name)
         fault = rng.choice(self.choices)
         if fault:
-            users.log.append(f"          {fault}")
+            users.log.append((self.testbed.now(), fault))
             self.faults.counts[fault] += 1
         action = getattr(self, f"_{fault}", None)
         if action is not None:

@@ -56,7 +56,7 @@ async def withdraw_listed_ahead(testbed: Testbed, reference: ReferenceRun) -> No
 
 async def bind_devices(testbed: Testbed, reference: ReferenceRun) -> None:
     """From now on, pods wait for a driver before they are bound; it reports at once."""
-    testbed.bind_devices(Random(0))
+    await testbed.bind_devices(Random(0))
     assert testbed.driver is not None
     testbed.driver.punctual = True
 
@@ -72,7 +72,7 @@ async def withdraw_beside_driver(testbed: Testbed, reference: ReferenceRun) -> N
     now = testbed.cluster.clock.monotonic()
     patch = testbed.driver and testbed.driver.disturb(claim, now, BINDING + 15.0)
     if patch:
-        testbed.report(claim, patch)
+        await testbed.report(claim, patch)
     want(testbed, reference.kind, 2)
     await testbed.sleep(0.5)
     await list_ahead(testbed)

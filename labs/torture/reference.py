@@ -13,14 +13,13 @@ from claimctl.controller.settings import Settings
 from labs.runs import to_its_end
 from labs.torture import moments
 from labs.torture.faulty_transport import FaultPlan
-from labs.torture.final_checks import conclude
-from labs.torture.stored import PLURALS
+from labs.torture.final_checks import FinalChecks
+from labs.torture.stored import PLURALS, log_lines
 from labs.torture.testbed import (
     BINDING,
     GRACE,
     RunVerdict,
     Testbed,
-    history,
     judge,
     opened,
     views,
@@ -348,7 +347,7 @@ async def _play(
                 testbed.start(plan=FaultPlan(stale_at=restart.revision))
             verdict.views.append(views(testbed.cluster, first))
             await step(testbed, reference)
-        await conclude(testbed, verdict)
+        await FinalChecks(testbed, verdict).conclude()
         judge(testbed, verdict)
         if not verdict.good:
-            verdict.log += history(testbed.cluster, first)
+            verdict.log += log_lines(testbed.written(first))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -10,6 +10,8 @@ from kube_in_process.storage.store import Revision
 
 from claimctl.wire.base import Object
 
+Line = tuple[float, str]
+"""A time, and what happened then."""
 Objects = Callable[[str], list[Object]]
 """The objects of a resource, by its plural name."""
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
@@ -147,6 +149,27 @@ def reserved(objects: Objects) -> set[str]:
 
 
 # For people
+
+
+def log_lines(history: Iterable[Revision], *notes: Iterable[Line]) -> Iterator[str]:
+    """Actions, faults and revisions in the order of time."""
+    lines = [(revision.at, line_of(revision)) for revision in history if _tells(revision)]
+    lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
+    began = min((at for at, _ in lines), default=0.0)
+    for at, text in sorted(lines, key=lambda line: line[0]):
+        yield f"t={at - began:8.3f} {text}"
+
+
+def _tells(revision: Revision) -> bool:
+    return revision.plural not in ("events", "leases")
+
+
+def line_of(revision: Revision) -> str:
+    """One revision for people."""
+    actor = revision.actor.rpartition(":")[2]
+    what = f"{revision.verb}{'/' + revision.subresource if revision.subresource else ''}"
+    told = summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {told}"
 
 
 def summary(plural: str, name: str, obj: Object) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from kube_in_process.virtual import run
 
-from labs.torture.final_checks import conclude
+from labs.torture.final_checks import FinalChecks
 from labs.torture.reference import LIMIT, dialects, reservation, workload
 from labs.torture.testbed import Process, RunVerdict, Testbed, judge, opened
 from tests.e2e import manifests
@@ -114,7 +114,7 @@ async def _story(dialect: str, clocks: Clocks, outcome: ClocksOutcome) -> None:
             await testbed.sleep(seconds - 3.0)
             outcome.writes[act] = _status_writes(testbed, before)
         assert not testbed.unreleased()
-        await conclude(testbed, outcome.verdict)
+        await FinalChecks(testbed, outcome.verdict).conclude()
         judge(testbed, outcome.verdict)
 
 

@@ -16,7 +16,7 @@ from claimctl.commands.claims.advice import advice
 from claimctl.commands.claims.explanation import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
-from labs.torture.final_checks import conclude
+from labs.torture.final_checks import FinalChecks
 from labs.torture.reference import LIMIT, dialects
 from labs.torture.testbed import RunVerdict, Testbed, judge, opened
 from tests.e2e import manifests
@@ -258,7 +258,7 @@ async def _hour(
             for revision in history
         )
         seen.after = await _explain(testbed)
-        await conclude(testbed, verdict)
+        await FinalChecks(testbed, verdict).conclude()
         judge(testbed, verdict)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.errors import StatusError
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
+from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.storage.store import Revision
 
 from claimctl.controller.caches import informers as caches
@@ -23,13 +23,15 @@ from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl.telemetry.face import Telemetry
+from claimctl_demo.documents import DocumentClient
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl_witness.world import World
 from labs.findings import RunFindings
-from labs.torture.drivers import DEVICE, Driver
+from labs.torture.bodies import Bodies
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.stored import is_allocated, is_deleting, summary
-from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
+from labs.torture.place import Patience, TorturePlace
+from labs.torture.stored import is_allocated, is_deleting
+from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, DEVICE_CLASS, NAMESPACE
 from tests.e2e.site import taken_for_one_pod_drivers
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -44,6 +46,8 @@ SLOW_BINDING = 90.0
 """--slow-binding-seconds: longer than a driver's report and a slow scheduling cycle together."""
 BEAT = 0.5
 """Seconds within which a dead controller is replaced."""
+PATIENCE = Patience(pods=200.0, release=1100.0, still=60.0, quiet=90.0, watched=60.0, rounds=1)
+"""A stolen Lease is free again before writes count."""
 
 
 class WallClock(LoopClock):
@@ -68,7 +72,7 @@ class Process:
 
 
 @dataclass
-class Testbed:
+class Testbed(TorturePlace):
     """The cluster of one run. It restarts controllers that end, as a kubelet would."""
 
     __test__ = False  # pytest takes a class with this name for tests
@@ -79,9 +83,6 @@ class Testbed:
     unmet: list[str] = field(default_factory=list)
     """Conditions that a script waited for in vain."""
     telemetry: Telemetry | None = None
-    driver: Driver | None = None
-    """The driver of the devices, if pods wait for its reports."""
-    driving: asyncio.Task[None] | None = None
     crashes: list[str] = field(default_factory=list)
     """Errors with which controllers ended and should not have."""
     plan: Callable[[], FaultPlan] = FaultPlan
@@ -134,30 +135,10 @@ class Testbed:
         """The connections of all controllers that run or have run."""
         return [*self.ended, *(process.transport for process in self.processes.values())]
 
-    # -- devices
-
-    def bind_devices(self, rng: Random) -> None:
-        """From now on, the scheduler waits for a driver's reports before it binds pods."""
-        admin = self.cluster.admin
-        for piece in admin.list("resourceslices"):
-            devices = [device | DEVICE for device in piece["spec"]["devices"]]
-            admin.update("resourceslices", {**piece, "spec": {**piece["spec"], "devices": devices}})
-        self.driver = Driver(rng)
-        self.driving = asyncio.create_task(self._drive(self.driver), name="driver")
-
-    async def _drive(self, driver: Driver) -> None:
-        while True:
-            now = self.cluster.clock.monotonic()
-            for claim, patch in driver.reports(self.objects("resourceclaims"), now):
-                self.report(claim, patch)
-            await asyncio.sleep(BEAT)
-
-    def report(self, claim: dict[str, Any], patch: dict[str, Any]) -> None:
-        name = claim["metadata"]["name"]
-        with suppress(StatusError):
-            self.cluster.admin.patch("resourceclaims", NAMESPACE, name, patch, "status")
-
     # -- time
+
+    def now(self) -> float:
+        return self.cluster.clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Let time pass; controllers that die are replaced."""
@@ -166,24 +147,25 @@ class Testbed:
             await self.supervise()
             seconds -= BEAT
 
-    async def until(self, holds: Callable[[], bool], within: float, step: float = 0.5) -> bool:
-        """Wait for a condition on the server; controllers that die are replaced."""
-        end = self.cluster.clock.monotonic() + within
-        while not holds():
-            if self.cluster.clock.monotonic() >= end:
-                return False
-            await asyncio.sleep(step)
-            await self.supervise()
-        return True
-
     # -- what is there
 
     def objects(self, plural: str) -> list[dict[str, Any]]:
+        """Those of the namespace, and those of the cluster; none of a kind that is not served."""
+        if plural == "podgroups" and not self.pod_groups:
+            return []
         return [
             obj
             for obj in self.cluster.admin.list(plural)
             if obj["metadata"].get("namespace", NAMESPACE) == NAMESPACE
         ]
+
+    @property
+    def revision(self) -> int:
+        return self.cluster.store.revision
+
+    def written(self, since: int = 0) -> list[Revision]:
+        """All writes: nobody else uses the cluster."""
+        return list(self.cluster.history(since))
 
     def plurals(self) -> set[str]:
         """The plural names of the resources that the cluster serves."""
@@ -196,6 +178,45 @@ class Testbed:
             for claim in self.objects("resourceclaims")
             if is_allocated(claim) or is_deleting(claim)
         ]
+
+    # -- faults and nodes
+
+    async def calm(self) -> None:
+        """End all faults. One controller runs on. Nodes stay lost and closed, and devices
+        broken."""
+        cluster = self.cluster
+        cluster.handler.fault = None
+        cluster.fault_components(None)
+        cluster.set_lag(0.0)
+        cluster.slow_scheduler(None)
+        for name in cluster.components:
+            cluster.resume(name)
+        for plan in cluster.admin.list("downgradeplans"):
+            cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
+        for process in self.processes.values():
+            process.clock.jump *= 0
+        for name in list(self.processes)[1:]:
+            await self.kill(name)
+        await self.supervise()
+        if not self.processes:
+            self.start("last")
+
+    async def leave(self) -> list[str]:
+        await self.stop_all()
+        return []
+
+    @property
+    def lost(self) -> Collection[str]:
+        return self.cluster.kubelet.lost
+
+    def lose(self, node: str) -> None:
+        self.cluster.lose_node(node)
+
+    async def restore(self, node: str, *, rebooted: bool) -> None:
+        if rebooted:
+            self.cluster.reboot_node(node)
+        else:
+            self.cluster.restore_node(node)
 
 
 @cache
@@ -222,7 +243,19 @@ async def opened(options: ClusterOptions) -> AsyncIterator[Testbed]:
         cluster.admin.create("customresourcedefinitions", definition)
     for name in (NAMESPACE, "claimctl-system"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
-    testbed = Testbed(cluster)
+    fleet = Fleet(
+        version=options.kubernetes_version,
+        count=options.nodes,
+        devices=options.devices_per_node,
+        device_class=DEVICE_CLASS,
+    )
+    testbed = Testbed(
+        client=DocumentClient(cluster.transport(), "people"),
+        bodies=Bodies(NAMESPACE, fleet, GRACE),
+        pod_groups=options.preset is Preset.POD_GROUPS,
+        patience=PATIENCE,
+        cluster=cluster,
+    )
     try:
         yield testbed
     finally:
@@ -337,17 +370,3 @@ WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
 def views(cluster: Cluster, since: int) -> list[int]:
     """The revisions that change what a watch shows."""
     return [revision.number for revision in cluster.history(since) if revision.plural in WATCHED]
-
-
-def history(cluster: Cluster, since: int) -> Iterator[str]:
-    """The history for people, one line for each revision."""
-    for revision in cluster.history(since):
-        if revision.plural not in ("events", "leases"):
-            yield line_of(revision)
-
-
-def line_of(revision: Revision) -> str:
-    """One revision for people."""
-    actor = revision.actor.rpartition(":")[2]
-    what = summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {what}"

@@ -15,6 +15,7 @@ from claimctl.kube.errors import Invalid, KubeError
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import CLAIM, DEPLOYMENT, POD, RESERVATION
+from labs.torture.place import tried
 
 NAMESPACE = "team"
 _FREE_SECONDS = 40.0
@@ -66,11 +67,12 @@ class PlayingUsers:
         """The life of one claim, until its workload is deleted."""
         annotated = self.hold and rng.random() < 0.5
         workload = objects.Workload(NAMESPACE, name, name, rng.randrange(1, 4), annotated)
-        await self._make(objects.claim(NAMESPACE, name))
+        await tried(self.client.create(objects.claim(NAMESPACE, name)))
         self.claims += 1
         if self.hold:
-            await self._make(objects.reservation(workload, DEPLOYMENT, idleTimeoutSeconds=5))
-        await self._make(_deployment(workload, rng))
+            reservation = objects.reservation(workload, DEPLOYMENT, idleTimeoutSeconds=5)
+            await tried(self.client.create(reservation))
+        await tried(self.client.create(_deployment(workload, rng)))
         self.done["create"] += 1
         for _ in range(rng.randrange(5)):
             await asyncio.sleep(rng.uniform(0.2, 3.0))
@@ -128,13 +130,8 @@ class PlayingUsers:
                     return
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _make(self, body: dict[str, Any]) -> None:
-        with suppress(KubeError, OSError):
-            await self.client.create(body)
-
     async def _patch(self, name: str, spec: dict[str, Any]) -> None:
-        with suppress(KubeError, OSError):
-            await self.client.patch(DEPLOYMENT, NAMESPACE, name, {"spec": spec})
+        await tried(self.client.patch(DEPLOYMENT, NAMESPACE, name, {"spec": spec}))
 
     async def _delete(
         self, kind: tuple[str, str], name: str, options: dict[str, Any] | None = None

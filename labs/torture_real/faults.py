@@ -18,9 +18,9 @@ from kube_in_process.real.servers.programs import (
 )
 
 from claimctl_demo.documents import DocumentClient
+from labs.torture.place import TROUBLE
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
-from labs.torture_real.user_actions import TROUBLE
 
 PAUSES = (2.0, 4.0, 7.0)
 """Seconds between two faults; their effects may last longer."""

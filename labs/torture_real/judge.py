@@ -15,10 +15,8 @@ from claimctl.wire.base import Object
 from claimctl_witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_witness.world import World
 from labs.findings import RunFindings
-from labs.torture.stored import summary
 from labs.torture_real.controllers import USER
 
-Line = tuple[float, str]
 WATCH_SECONDS = 1.0
 """How late a watch event may be on a busy machine. The end of a pod may be shown so late, and what
 claimctl does after its grace in time."""
@@ -29,15 +27,9 @@ class RealVerdict(RunFindings):
     """The result of one schedule. ``accused`` is set with the first finding."""
 
     accused: asyncio.Event = field(default_factory=asyncio.Event)
-    others: list[str] = field(default_factory=list)
-    """Pods on claims that another writer than claimctl deallocated."""
 
     def say(self, kind: str, texts: Iterable[str]) -> None:
-        """Record findings and print them at once: a run may be interrupted.
-
-        Args:
-            kind: violations, leaks or stuck.
-        """
+        """Record findings and print them at once: a run may be interrupted."""
         for text in texts:
             getattr(self, kind).append(text)
             print(f"{self.name}: {kind}: {text[:400]}", file=sys.stderr, flush=True)
@@ -128,19 +120,3 @@ def _listed(revision: Revision, *, before: bool = False) -> int:
 
 def _allocated(revision: Revision, *, before: bool = False) -> bool:
     return bool(_status(revision, before=before).get("allocation"))
-
-
-def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
-    """Actions, faults and revisions in the order of time."""
-    lines = [(revision.at, _line(revision)) for revision in history]
-    lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
-    began = min((at for at, _ in lines), default=0.0)
-    for at, text in sorted(lines, key=lambda line: line[0]):
-        yield f"t={at - began:8.3f} {text}"
-
-
-def _line(revision: Revision) -> str:
-    actor = revision.actor.rpartition(":")[2]
-    what = f"{revision.verb}{'/' + revision.subresource if revision.subresource else ''}"
-    told = summary(revision.plural, revision.name, revision.object())
-    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {told}"

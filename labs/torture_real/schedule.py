@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
-from kube_in_process.real.client import Version
-from kube_in_process.real.servers.features import features_of
 from kube_in_process.real.servers.kubelet import Kubelets
 from kube_in_process.real.servers.nodes import Fleet, leave
 from kube_in_process.real.servers.pod_worker import Pace
 
 from claimctl_demo.documents import DocumentClient
+from labs.torture.bodies import Bodies
+from labs.torture.final_checks import FinalChecks
+from labs.torture.place import TROUBLE
+from labs.torture.stored import Line, log_lines
+from labs.torture.user_actions import UserActions
 from labs.torture_real.again import keep
-from labs.torture_real.bodies import Bodies
 from labs.torture_real.cluster import SharedCluster
-from labs.torture_real.final_checks import FinalChecks
-from labs.torture_real.judge import Line, RealVerdict, judge, log_lines
-from labs.torture_real.user_actions import TROUBLE, RealUserActions
+from labs.torture_real.judge import RealVerdict, judge
+from labs.torture_real.place import PATIENCE, RealPlace
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 """Seconds between two actions."""
@@ -55,8 +56,15 @@ class RealSchedule:
             transport, fleet, pod_groups=cluster.pod_groups, pace=Pace(), namespace=name
         )
         client = DocumentClient(transport, "people")
-        bodies = Bodies(name, fleet, GRACE)
-        self._users = RealUserActions(cluster, bodies, self._kubelets, client, self._rng)
+        self._place = RealPlace(
+            client=client,
+            bodies=Bodies(name, fleet, GRACE),
+            pod_groups=cluster.pod_groups,
+            patience=PATIENCE,
+            cluster=cluster,
+            kubelets=self._kubelets,
+        )
+        self._users = UserActions(self._place, self._rng)
         self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
         self._tasks: list[asyncio.Task[None]] = []
         self._playing: asyncio.Task[None] | None = None
@@ -65,25 +73,22 @@ class RealSchedule:
 
     @property
     def actions(self) -> int:
-        return self._users.actions_done
+        return self._users.done
 
     async def begin(self) -> None:
         """Create the namespace, its nodes and its first objects. There are no faults yet."""
         self._began = self._cluster.sight.number
-        name = self._users.namespace
-        await self._users.client.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        )
+        meta = {"name": self._place.namespace}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+        await self._place.client.create(body)
         await self._start_kubelets()
         if self._cluster.plane.programs.version >= BINDING_SINCE and self._waits:
-            await self._users.bind_devices()
-            driving = asyncio.create_task(self._users.drive(), name=f"driver {name}")
-            self._tasks.append(driving)
+            await self._place.bind_devices(Random(f"driver {self._place.namespace}"))
         await self._users.attempt(self._users.begin)
 
     async def _start_kubelets(self) -> None:
         joined = asyncio.Event()
-        name = f"kubelets {self._users.namespace}"
+        name = f"kubelets {self._place.namespace}"
         self._playing = asyncio.create_task(self._kubelets.run(joined), name=name)
         self._tasks.append(self._playing)
         waiting = asyncio.create_task(joined.wait())
@@ -108,13 +113,12 @@ class RealSchedule:
     async def conclude(self) -> None:
         """Play the end of the schedule, after the faults have stopped."""
         by_force = Random(f"end {self.seed}").random() < BY_FORCE
-        checks = FinalChecks(self._users, self.verdict, groups(self._cluster), by_force)
-        await checks.conclude()
+        await FinalChecks(self._place, self.verdict, by_force).conclude()
         self._concluded = True
 
     def judge(self, disturbances: Iterable[Line]) -> None:
         """Let the witness judge the history so far."""
-        name = self._users.namespace
+        name = self._place.namespace
         history = [
             revision
             for revision in self._cluster.history.revisions
@@ -131,22 +135,16 @@ class RealSchedule:
     def _concerns(self, namespace: str, name: str) -> bool:
         """Whether an object belongs to the schedule: its namespace, its nodes, and shared
         objects."""
-        own = self._users.namespace
+        own = self._place.namespace
         if namespace:
             return namespace == own
         return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
 
     async def end(self) -> None:
         """Stop the kubelets and the driver, and delete the nodes."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *filter(None, [self._place.driving])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(*TROUBLE):
-            await leave(self._kubelets.client, self._users.bodies.fleet)
-
-
-def groups(cluster: SharedCluster) -> Version:
-    """The version in which the cluster serves PodGroups."""
-    served = features_of(cluster.plane.programs.version, pod_groups=cluster.pod_groups).served
-    versions = [version for version in served if version.startswith("scheduling.k8s.io")]
-    return (versions[0] if versions else "scheduling.k8s.io/v1alpha2", "PodGroup")
+            await leave(self._kubelets.client, self._place.bodies.fleet)

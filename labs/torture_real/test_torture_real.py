@@ -11,14 +11,15 @@ from kube_in_process.real.servers.nodes import Fleet
 from kube_in_process.real.servers.pod_worker import Finding
 from kube_in_process.storage.store import Address, Author, Revision, Store
 
+from labs.torture.bodies import App, Bodies
 from labs.torture.mutants import MUTANTS
+from labs.torture.stored import log_lines
+from labs.torture.user_actions import POLICIES
 from labs.torture_real import again
-from labs.torture_real.bodies import App, Bodies
 from labs.torture_real.controllers import USER
-from labs.torture_real.judge import RealVerdict, judge, log_lines
+from labs.torture_real.judge import RealVerdict, judge
 from labs.torture_real.mutants import BUGS
 from labs.torture_real.schedule import DEVICES, NODES
-from labs.torture_real.user_actions import POLICIES
 
 CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
 POD = Address("", "pods", "team", "train-0")

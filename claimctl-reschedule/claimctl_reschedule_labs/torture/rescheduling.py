@@ -33,8 +33,9 @@ from claimctl_reschedule.run.run import Runner
 from claimctl_reschedule.run.signs import Signs
 from claimctl_reschedule.run.steps import Result
 from claimctl_reschedule_labs.torture import refusing
+from labs.findings import RunFindings
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
-from labs.torture.final_checks import calm, mend_nodes
+from labs.torture.final_checks import FinalChecks
 from labs.torture.testbed import Testbed
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 
@@ -119,8 +120,8 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
             await task
     counts["victim of a critical pod"] += _victims(testbed)
     counts.update(refusing.counted(testbed, USER))
-    await calm(testbed)
-    mend_nodes(testbed)
+    await FinalChecks(testbed, RunFindings("reschedule")).calm()
+    await testbed.mend()
     rng = Random(f"end {seed}")
     await _stop_avoiding(testbed, rng)
     await _runner(testbed, _transport(testbed), rng).sweep(everything=True)

@@ -7,9 +7,9 @@ from collections import Counter
 from claimctl_reschedule_labs.torture.rescheduling import rescheduling
 from labs.torture.explorer import explore
 
-SEEDS = (3, 12, 20, 33, 67)
+SEEDS = (12, 18, 21, 28, 35)
 """Each of the following happens in two of them: a change of claimctl changes all schedules. In a
-few others (58 and 79 now) KCM's loop beside finished pods goes on, and makes them take minutes."""
+few others KCM's loop beside finished pods goes on, and makes them take minutes."""
 DONE_BY_RUNS = (
     "moved pod",
     "room for a resize",

@@ -7,6 +7,7 @@ from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
 from kube_in_process.real.client import Version
+from kube_in_process.real.servers.features import features_of
 from kube_in_process.real.servers.nodes import Fleet
 
 from tests.e2e import manifests
@@ -42,7 +43,12 @@ class App:
 
     @property
     def reservation(self) -> str:
-        return f"{self.name}-{self.claim}"
+        """Workloads of two kinds may have one name."""
+        return f"{self.kind.lower()}-{self.name}-{self.claim}"
+
+    @property
+    def version(self) -> Version:
+        return (API[self.kind], self.kind)
 
     def at_most(self, pods: int) -> int:
         """How many of the pods can run: a pod with its own claim takes a device, and a rollout
@@ -92,8 +98,14 @@ class Bodies:
         body = manifests.reservation(app.reservation, app.kind, app.name, app.claim, **spec)
         return self._made(RESERVATION, body)
 
-    def pod_group(self, name: str, claim: str, api_version: str) -> Body:
-        return self._made((api_version, "PodGroup"), manifests.pod_group(name, claim))
+    @property
+    def groups(self) -> Version:
+        """The version in which a cluster with PodGroups serves them."""
+        served = features_of(self.fleet.version, pod_groups=True).served
+        return (next(each for each in served if each.startswith("scheduling.k8s.io")), "PodGroup")
+
+    def pod_group(self, name: str, claim: str) -> Body:
+        return self._made(self.groups, manifests.pod_group(name, claim))
 
     def taint_rule(self, device: Body) -> Body:
         """A rule whose taint evicts the pods of an allocated device."""
@@ -121,7 +133,7 @@ class Bodies:
             make = manifests.stateful_set if app.kind == "StatefulSet" else manifests.deployment
             body = make(app.name, pods, app.claim, **notes)
         self._furnish(app, body["spec"]["template"]["spec"])
-        return self._made((API[app.kind], app.kind), body)
+        return self._made(app.version, body)
 
     def pod_spec(self, app: App) -> Body:
         """The spec of a pod of the workload."""
