@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kube_in_process.components.kubelet.nodes import device_class
 from kube_in_process.device_witness import DeviceFault, judge
@@ -14,6 +14,7 @@ from kube_in_process.real.nodes.cluster import NodeCluster, RealNode
 from kube_in_process.real.nodes.drivers import DriverProcess, slice_of
 from kube_in_process.real.nodes.enclosure import HOME
 from kube_in_process.real.servers.nodes import FLEET_LABEL, NODE, Fleet
+from msgspec.structs import replace
 
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
