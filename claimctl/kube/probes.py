@@ -76,7 +76,8 @@ class _Silence:
 
     def __init__(self, client: Client, resource: Resource[Any], clock: Clock) -> None:
         self._telemetry, self._plural, self._clock = client.telemetry, resource.plural, clock
-        self._since = self._last = -inf
+        self._since: float | None = None
+        self._last = -inf
         self._told = False
 
     def note(self, *, answered: bool) -> None:
@@ -90,11 +91,11 @@ class _Silence:
         if self._told:
             log.info("the server says again how far its watch has come", resource=self._plural)
             self._report_broken(0)
-        self._since, self._told = -inf, False
+        self._since, self._told = None, False
 
     def _go_on(self) -> None:
         now = self._clock.monotonic()
-        if now - self._last > _OVER_SECONDS:
+        if self._since is None or now - self._last > _OVER_SECONDS:
             self._since = now
         self._last = now
         if now - self._since < _SILENT_SECONDS:

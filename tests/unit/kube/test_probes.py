@@ -210,3 +210,16 @@ def test_questions_that_are_far_apart_are_not_one_silence() -> None:
     broken, told = silent(pause=40.0)
     assert set(map(str, broken)) == {"{}"}
     assert told == 0
+
+
+def test_a_silence_begins_anew_after_an_answer() -> None:
+    script = QUIET, stream(bookmark(19)), answer(0, 25), *[stream(bookmark(26))] * 2
+    server, telemetry = WireServer(listing(10), *script), Recording()
+
+    async def main() -> list[bool]:
+        async with followed(server, telemetry) as probes:
+            asked = ("20", 0.4), ("20", 3.0), ("30", 0.4), ("30", 0.4)
+            return [await probes.catch_up(version, seconds) for version, seconds in asked]
+
+    assert run(main()) == [False, True, False, False]
+    assert telemetry.nonzero(Metric.WATCH_BROKEN) == {}
