@@ -5,10 +5,11 @@ nodes of ghosts are read, and a node with none costs nothing.
 
 A node has to be read within the rhythm of its renewals, or the wait of its ghosts begins anew. So
 there is an order for when many nodes are due. Nodes that live come before silent ones, and before
-those whose ghosts all wait for a driver that is away. Among those,
-the nodes of namespaces with few such nodes come first: a namespace with ghosts on all nodes delays
-no other namespace. Then those that are watched for the longest time, until their ghosts have ended.
-If there are too many that can wait, they take turns.
+those whose ghosts all wait for a driver that is away. Then the nodes of namespaces with few such
+nodes come first: a namespace with ghosts on all nodes delays no other. If there are more
+than ``MOST_WATCHED``, ``_in_turn`` chooses which are read at all: of the nodes that live, those
+that are watched for the longest time, until their ghosts have ended; those that can wait take
+turns.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ class NodeLeases:
         """Read the nodes that are due, in order; return the seconds until the next round.
 
         Args:
-            crowds: the nodes to watch (see ``GhostSigns.nodes_to_watch``).
+            crowds: the nodes to watch, each with the number of nodes on which ghosts of its
+                namespace wait: the least number, if there are several namespaces.
         """
         now = self._clock.monotonic()
         nodes = {name: self._nodes.get(name) or _Watched(now, now) for name in crowds}

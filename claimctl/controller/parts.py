@@ -43,7 +43,8 @@ Scoped = TypeVar("Scoped", ClaimKey, GroupKey, WorkloadKey)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a controller process: caches, observations, queues and reconcilers."""
+    """The parts of a controller process: caches, triggers, queues with their reconcilers, and what
+    runs beside them."""
 
     caches: Caches
     triggers: Triggers

@@ -70,7 +70,8 @@ class PlanRun:
             await self.report(self._phase)
 
     async def read(self, uids: Iterable[str]) -> dict[str, ResourceClaim]:
-        """Read the claims of these records, as far as they still exist."""
+        """Read the claims of these records, as far as they still exist. The records of others say
+        that their claims are over or cannot be read."""
         claims, resource = {}, claims_under(self.plan.spec)
 
         async def read(uid: str) -> None:

@@ -4,8 +4,8 @@ A reference returns only as an addition: nothing is removed, and the pods stay l
 kubelets look for them. It returns only while a pod uses the claim. An entry for a workload without
 pods would keep the devices allocated, and no component would remove it.
 
-A new reason against it is a ``Hindrance``: ``_hindrance`` finds it, and ``_REMEDIES`` says what a
-user can do.
+A new reason against it is a ``Hindrance``: ``_hindrance`` finds it (a full list:
+``decide_restoration``), and ``_REMEDIES`` says what a user can do.
 """
 
 from __future__ import annotations

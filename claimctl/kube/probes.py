@@ -222,8 +222,9 @@ class WatchProbes:
             async with aclosing(stream):
                 async for event in stream:
                     at, known = event.resource_version, position.version
-                    valid = event.type == "BOOKMARK" and position.lists == lists and known
                     # there was no event after ``since`` up to ``at``
+                    valid = event.type == "BOOKMARK" and position.lists == lists and known
+                    # the stream may have come beyond ``at`` meanwhile: the position never goes back
                     if valid and (known == since or reaches(at, known)):
                         position.advance(at)
                     return

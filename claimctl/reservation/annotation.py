@@ -308,8 +308,8 @@ def settings_of(
     """The spec with the settings by the workload's annotations, the defaults where there is none;
     and a problem for each invalid annotation.
 
-    A further setting is read here, and has a line in step 3 of ``plan``. Those of sticky claims
-    alone are read in ``reservation.sticky``.
+    A further setting has its annotation in ``OF_WORKLOADS``, is read here, and has a line in step
+    3 of ``plan``. Those of sticky claims alone are read in ``reservation.sticky``.
     """
     default, problems = ClaimReservationSpec(), []
     spec = msgspec.structs.replace(

@@ -198,6 +198,8 @@ class Reclaim:
             elif (orphan := self._judge_again(candidate, scanned, adopted)) is not None:
                 wanted.append((candidate, orphan))
         taken = {candidate.key for candidate, _ in wanted}
+        # the claims of all others are gone, no orphans any more, or not to be freed; an adoption
+        # that is handed over is being deleted already
         stale = (made for key, all_ in seen.adopted.items() if key not in taken for made in all_)
         with suppress(KubeError):  # the next step tries again
             await withdraw(self.client, stale)
@@ -206,7 +208,7 @@ class Reclaim:
     def _judge_again(
         self, candidate: Candidate, scanned: ScannedClaim, adopted: Sequence[ClaimReservation]
     ) -> Orphan | None:
-        """The orphan, if it is to be adopted."""
+        """The orphan, if it is to be adopted; otherwise what has become of the claim is noted."""
         candidate.claim, orphan = scanned.claim, judge(scanned)
         handed_over = bool(adopted) and all(is_handed_over(it, scanned.claim) for it in adopted)
         if orphan is not None and not handed_over:

@@ -61,9 +61,9 @@ def is_done(pod: Pod) -> bool:
     """Whether the pod certainly uses no device any more.
 
     A terminal phase alone does not prove it. PodGC sets the phase Failed on the pods of a lost
-    node, although their containers may be running, whatever the status says of them. PodGC sets no
-    condition if an administrator has tainted the node as out of service; by this taint, the
-    administrator states that nothing runs there.
+    node, although their containers may be running: such a pod is done only if its kubelet had
+    reported every container as terminated. PodGC sets no condition if an administrator has tainted
+    the node as out of service; by this taint, the administrator states that nothing runs there.
     """
     if pod.status.phase not in TERMINAL_PHASES:
         return pod.metadata.deleting and not is_bound(pod)
@@ -249,8 +249,8 @@ class Consumers:
 
     @property
     def shut_out(self) -> bool:
-        """Whether finished pods fill the list, so that no pending pod can be listed: without their
-        tombstones, KCM would add the pods again."""
+        """Whether the list is full, with no pod bound and none of the pending ones in it: then
+        finished pods fill it. Without their tombstones, KCM would add them again."""
         if not self.full or self.bound or not self.pending:
             return False
         return all(entry.uid not in self.pending for entry in self.listed)

@@ -166,7 +166,8 @@ class WorkloadState:
 
     @property
     def wants_nothing(self) -> bool:
-        """Whether the workload wants no pods with the claim now, as far as that is known."""
+        """Whether the workload is idle, or its pod template does not name the claim. Of one that
+        is over, ``is_over`` and ``ended`` tell."""
         if self.phase is WorkloadPhase.UNKNOWN or self.children:
             return False
         return self.phase is WorkloadPhase.IDLE or not self.names_claim
@@ -190,7 +191,8 @@ def observe(
     """The state of a workload whose object exists.
 
     A finalizer may keep a workload that is being deleted for a long time. Its controller makes no
-    pods then. But the ReplicaSets of a deleted Deployment make pods until they are collected.
+    pods then, so the rules call it idle. But the ReplicaSets of a deleted Deployment make pods
+    until they are collected.
 
     Args:
         replica_sets: the ReplicaSets that may make pods with the claim; None if unknown.
