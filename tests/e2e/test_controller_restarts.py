@@ -215,12 +215,13 @@ def after_a_restart_of_the_server(stage: Stage) -> UnreliableTransport:
 async def test_where_the_server_was_restarted_the_grace_counts(stage: Stage) -> None:
     """A restored etcd would look the same to the new controller."""
     transport = await leader(stage)
-    await held(stage, grace=stage.scaled(GRACE))
+    # on a real cluster, the Lease of the first one alone takes 30 s
+    await held(stage, grace=stage.scaled(LONG_GRACE))
     await killed(stage, transport)
     await stage.started("two", after_a_restart_of_the_server(stage), checkpoint=True)
     await scale(stage, 0)
     await stage.until_condition("Released", "False", "HistoryUnknown")
-    await stage.until_released(within=GRACE * 2)
+    await stage.until_released(within=LONG_GRACE * 2)
 
 
 async def restored(stage: Stage, transports: list[UnreliableTransport], age: float) -> None:
