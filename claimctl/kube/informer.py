@@ -80,7 +80,9 @@ class Informer(Generic[T]):
         self.trouble: KubeError | None = None
         """Why the cache is not being updated now; None while it is."""
         self._position = WatchPosition()
-        self.probes = WatchProbes(client, resource, namespace, clock, self._position)
+        self.probes = WatchProbes(
+            client, resource, namespace, clock, self._position, self._report_broken
+        )
         """They find out whether the cache has reached a version."""
         self._client = client
         self._clock = clock

@@ -8,7 +8,7 @@ brought everything up to the bookmark's version.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from math import inf
@@ -16,7 +16,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
-from claimctl.telemetry.face import LateLogger, Metric
+from claimctl.telemetry.face import LateLogger
 from claimctl.wire.meta import reaches
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
@@ -41,9 +41,9 @@ first answer after it.
 _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
 _SILENT_SECONDS = 60.0
-"""After so long in which no ``catch_up`` succeeded, an administrator is told."""
+"""A warning is logged when no ``catch_up`` has succeeded for so long."""
 _OVER_SECONDS = 30.0
-"""After so long without a ``catch_up``, earlier ones that failed do not count any more."""
+"""A ``catch_up`` that failed longer ago than this does not count, if none failed since."""
 
 
 @dataclass(slots=True)
@@ -67,33 +67,26 @@ class WatchPosition:
 
 
 class _Silence:
-    """Tells an administrator when a server does not say how far its watch has come.
+    """Warns when the server does not say for long how far its watch has come.
 
     An API server learns that of etcd, from 3.4.31 and 3.5.13 on (kube-apiserver,
     ``RequestWatchProgress``). With an older etcd, it knows the version of the last object that
     changed, and the objects may not change for hours.
     """
 
-    def __init__(self, client: Client, resource: Resource[Any], clock: Clock) -> None:
-        self._telemetry, self._plural, self._clock = client.telemetry, resource.plural, clock
+    def __init__(
+        self, resource: Resource[Any], clock: Clock, report_broken: Callable[[int], None]
+    ) -> None:
+        self._plural, self._clock, self._report_broken = resource.plural, clock, report_broken
         self._since: float | None = None
         self._last = -inf
         self._told = False
 
     def note(self, *, answered: bool) -> None:
-        """Take down whether a ``catch_up`` succeeded."""
+        """Note whether a ``catch_up`` succeeded."""
         if answered:
             self._end()
-        else:
-            self._go_on()
-
-    def _end(self) -> None:
-        if self._told:
-            log.info("the server says again how far its watch has come", resource=self._plural)
-            self._report_broken(0)
-        self._since, self._told = None, False
-
-    def _go_on(self) -> None:
+            return
         now = self._clock.monotonic()
         if self._since is None or now - self._last > _OVER_SECONDS:
             self._since = now
@@ -111,8 +104,11 @@ class _Silence:
         self._told = True
         self._report_broken(1)
 
-    def _report_broken(self, value: int) -> None:
-        self._telemetry.gauge(Metric.WATCH_BROKEN, value, {"resource": self._plural})
+    def _end(self) -> None:
+        if self._told:
+            log.info("the server says again how far its watch has come", resource=self._plural)
+            self._report_broken(0)
+        self._since, self._told = None, False
 
 
 class WatchProbes:
@@ -121,6 +117,7 @@ class WatchProbes:
     Args:
         namespace: the namespace that the informer follows; empty means all.
         position: of the informer's cache. Probes advance it.
+        report_broken: reports whether the watch is broken: 1, or 0.
     """
 
     def __init__(
@@ -130,13 +127,14 @@ class WatchProbes:
         namespace: str,
         clock: Clock,
         position: WatchPosition,
+        report_broken: Callable[[int], None],
     ) -> None:
         self._client = client
         self._resource = resource
         self._namespace = namespace
         self._clock = clock
         self._position = position
-        self._silence = _Silence(client, resource, clock)
+        self._silence = _Silence(resource, clock, report_broken)
         self._probing = asyncio.Lock()
         self._expected: dict[float, asyncio.Task[None]] = {}
         """By the time at which it begins: the probes for an expected ``catch_up``."""

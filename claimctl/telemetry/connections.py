@@ -1,9 +1,9 @@
 """The connections of a server that strangers reach: few, and none for long.
 
 Any pod of a cluster may reach the port. Each connection takes a file of the process, and without
-files the process cannot reach the API server. So each connection has its time, and at most
-``MOST_CONNECTIONS`` are open: one more closes the one that was silent for longest. Whoever holds
-connections open keeps no kubelet out.
+files the process cannot reach the API server. So a connection is closed when its time is over. If a
+connection comes beyond ``MOST_CONNECTIONS``, the one that was silent for the longest time is
+closed. So a client that holds connections open does not keep the kubelet out.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _of_allocation(claim: ResourceClaim) -> Iterator[Sighting]:
 
 
 def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]:
-    """KEP-5729: with the feature, both list PodGroups."""
+    """The scheduler and KCM list PodGroups while the feature (KEP-5729) is on."""
     entries = (it for it in claim.metadata.managed_fields if it.subresource == "status")
     when = max((it.time for it in entries if it.manager == component and it.time), default=None)
     written = uids_written_by(claim, component)
@@ -104,7 +104,7 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
 def _of_pods(
     claim: ResourceClaim, component: Component, members: Collection[Pod], planned: datetime
 ) -> Iterator[Sighting]:
-    """Without it, they list the pods of PodGroups one by one."""
+    """The scheduler and KCM list the pods of PodGroups one by one while the feature is off."""
     listed = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     written = listed & uids_written_by(claim, component) if members else frozenset()
     for pod in members:
